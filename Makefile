@@ -1,0 +1,35 @@
+# Everything runs in .venv, which the first target to need it creates.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: test lint types unit example bench-variance bench-memory clean
+
+test: lint types unit  ## lint, types and all tests
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/ready
+	$(BIN)/mypy
+
+unit: .venv/ready
+	$(BIN)/python -m pytest
+
+example: .venv/ready  ## learn from 1000x1000 images in about a minute
+	$(BIN)/python examples/majority_shape.py
+
+bench-variance: .venv/ready  ## error of each sampler's value and gradient
+	$(BIN)/python benchmarks/variance.py
+
+bench-memory: .venv/ready  ## memory of a forward pass from 1 to 100 megapixels
+	$(BIN)/python benchmarks/memory.py
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "foveate needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

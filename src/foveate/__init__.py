@@ -1,0 +1,30 @@
+"""Learn from megapixel-to-gigapixel images by looking only where it matters."""
+
+from foveate.errors import FoveateError
+from foveate.sampling import (
+    Replacement,
+    Sampler,
+    Sequential,
+    Systematic,
+    TopK,
+    Unordered,
+    entropy,
+    expectation,
+)
+from foveate.types import Draw, Prediction
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Draw",
+    "FoveateError",
+    "Prediction",
+    "Replacement",
+    "Sampler",
+    "Sequential",
+    "Systematic",
+    "TopK",
+    "Unordered",
+    "entropy",
+    "expectation",
+]

@@ -1,0 +1,31 @@
+"""Checks every shape written in a signature of foveate while the tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jaxtyping
+import pytest
+import torch
+
+jaxtyping.install_import_hook("foveate", "beartype.beartype")
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> torch.device:
+    return torch.device(request.param)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """Turns the shape checks off, for code that is traced rather than run."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

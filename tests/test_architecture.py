@@ -1,0 +1,86 @@
+"""The arrows between the rooms point one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import foveate
+
+PACKAGE = Path(foveate.__file__).parent
+
+MAY_IMPORT = {
+    "errors": set[str](),
+    "types": {"errors"},
+    "coordinates": {"types", "errors"},
+    "sampling": {"types", "errors"},
+    "images": {"types", "errors", "sampling", "coordinates"},
+    "models": {"types", "errors", "sampling", "coordinates", "images"},
+}
+"""Each room, and the rooms it may import. A new room gets a line here."""
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Every module of foveate that a file imports, inside functions too."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: import by full name, so that the arrow can be seen"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    modules = {module_name(path) for path in PACKAGE.rglob("*.py")}
+    found = set()
+    for name in names:
+        while name and name not in modules:
+            name = name.rpartition(".")[0]
+        found |= {name} - {"", "foveate"}
+    return found
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_a_room_imports_only_the_rooms_before_it(path: Path) -> None:
+    room = room_of(module_name(path))
+    others = {room_of(module) for module in imported_modules(path)} - {room}
+    assert others <= MAY_IMPORT[room]
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    arrows = {module_name(path): imported_modules(path) for path in FILES}
+    # A room's own __init__ gathers its files, and its files do not go through it.
+    done: set[str] = set()
+    while ready := {name for name, targets in arrows.items() if targets <= done} - done:
+        done |= ready
+    assert set(arrows) == done, f"in a circle: {sorted(set(arrows) - done)}"
+
+
+def test_the_core_needs_only_torch_and_numpy() -> None:
+    allowed = {"torch", "numpy", "foveate", "jaxtyping"}
+    standard = {"__future__", "abc", "collections", "dataclasses", "math", "typing", "warnings"}
+    for path in FILES:
+        top_level = [
+            node
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        for node in top_level:
+            names = (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [alias.name for alias in node.names]
+            )
+            assert {name.split(".")[0] for name in names} <= allowed | standard, path
