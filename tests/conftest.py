@@ -7,8 +7,13 @@ from collections.abc import Iterator
 import jaxtyping
 import pytest
 import torch
+from hypothesis import settings
 
 jaxtyping.install_import_hook("foveate", "beartype.beartype")
+
+# Tests are repeatable, and none of them times anything.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -25,7 +30,7 @@ def seeded() -> None:
 
 @pytest.fixture
 def unchecked_shapes() -> Iterator[None]:
-    """Turns the shape checks off, for code that is traced rather than run."""
+    """Turns the shape checks off: to see our own errors, and for code that is traced."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)

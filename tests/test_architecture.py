@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 def test_the_core_needs_only_torch_and_numpy() -> None:
     allowed = {"torch", "numpy", "foveate", "jaxtyping"}
-    standard = {"__future__", "abc", "collections", "dataclasses", "math", "typing", "warnings"}
+    standard = sys.stdlib_module_names
     for path in FILES:
         top_level = [
             node

@@ -1,6 +1,7 @@
 """Learn from megapixel-to-gigapixel images by looking only where it matters."""
 
 from foveate.errors import FoveateError
+from foveate.images import Image, open_image, read_patches
 from foveate.sampling import (
     Replacement,
     Sampler,
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Draw",
     "FoveateError",
+    "Image",
     "Prediction",
     "Replacement",
     "Sampler",
@@ -27,4 +29,6 @@ __all__ = [
     "Unordered",
     "entropy",
     "expectation",
+    "open_image",
+    "read_patches",
 ]

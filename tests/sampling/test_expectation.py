@@ -40,8 +40,8 @@ def test_half_precision_features_are_summed_in_the_precision_of_the_attention() 
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 3), (3, 4, 3)])
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_shapes_that_do_not_belong_together(shape: tuple[int, ...]) -> None:
     draw = Draw(torch.zeros(2, 4, dtype=torch.int64), torch.ones(2, 4))
     with pytest.raises(InputError, match=r"for a draw of \(b, n\) = \(2, 4\), but they are"):
-        # Called past the shape checks of the tests, as a user without them would.
-        expectation.__wrapped__(torch.zeros(2, 9), draw, torch.zeros(shape))  # type: ignore[attr-defined]
+        expectation(torch.zeros(2, 9), draw, torch.zeros(shape))

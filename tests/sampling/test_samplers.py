@@ -131,7 +131,7 @@ def test_drawing_every_cell_is_the_full_model(sampler: Sampler, scale: float) ->
         torch.testing.assert_close(expectation(log_attention, draw, drawn), full, rtol=0, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     logits=st.lists(
         st.one_of(st.floats(-80, 80), st.just(-INF), st.just(0.0)), min_size=1, max_size=40
