@@ -2,6 +2,7 @@
 
 from foveate.errors import FoveateError
 from foveate.images import Image, open_image, read_patches
+from foveate.models import CNN, AttentionSampling, DeepMIL
 from foveate.sampling import (
     Replacement,
     Sampler,
@@ -17,6 +18,9 @@ from foveate.types import Draw, Prediction
 __version__ = "0.1.0"
 
 __all__ = [
+    "CNN",
+    "AttentionSampling",
+    "DeepMIL",
     "Draw",
     "FoveateError",
     "Image",

@@ -96,6 +96,22 @@ class Grid:
             corners.append(_round_ratio(numerator, 2 * denominator))
         return torch.stack(corners, dim=-1)
 
+    def patch_corners(
+        self, yx_cell: Int64[Tensor, "b n 2"], image_sizes: list[Size], patch_size: Size
+    ) -> Int64[Tensor, "b n 2"]:
+        """`patch_corner` for a batch of images, each of its own size."""
+        if len(set(image_sizes)) == 1:
+            return self.patch_corner(yx_cell, image_sizes[0], patch_size)
+        corners = [
+            self.patch_corner(cells, size, patch_size)
+            for cells, size in zip(yx_cell, image_sizes, strict=True)
+        ]
+        return torch.stack(corners)
+
+    def location(self, yx_cell: Int64[Tensor, "*n 2"]) -> Float64[Tensor, "*n 2"]:
+        """The centre of each cell from 0 to 1 over the image, (y, x)."""
+        return self._position(yx_cell, 1, (1, 1))
+
     def cell_at_overview(self, yx_overview: Float64[Tensor, "*n 2"]) -> Int64[Tensor, "*n 2"]:
         """The cell that covers each place of the overview; in the margin, the nearest."""
         return self._cell_at(yx_overview, self.overview_size)

@@ -1,0 +1,97 @@
+"""The model: look at an overview, draw patches where it matters, decide from their features."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from foveate.coordinates import Grid
+from foveate.errors import InputError
+from foveate.images import Images, as_batch, read_overviews, read_patches, sizes_of
+from foveate.models.attention import log_normalise, margin_of
+from foveate.models.inputs import check_size, to_network
+from foveate.sampling import Sampler, Systematic, expectation
+from foveate.types import Prediction, Size
+
+
+class AttentionSampling(nn.Module):
+    """Attention sampling (Katharopoulos & Fleuret 2019), with an exactly unbiased gradient.
+
+    In training, cells are drawn at random; in `eval()` they are drawn without chance, and an
+    image's prediction does not depend on the others in its batch. A generator passed to `forward`
+    makes random draws in either mode.
+
+    Args:
+        attention: maps an overview (b, c, *overview_size) to logits of the cells, (b, h, w) or (b,
+            1, h, w), normalised or not; `margin` is its attribute if it loses border pixels.
+        feature: maps patches (b * n, c, *patch_size) to vectors (b * n, d) of norm 1.
+        head: maps z (b, d) to class scores (b, k).
+        patch_size: height and width of the patches, in full-resolution pixels.
+        n_patches: how many patches to draw.
+        overview_size: height and width of the overview.
+        sampler: how to draw.
+        pass_location: whether `feature` takes a second argument, where each patch's centre lies in
+            the image: (b * n, 2), (y, x) from 0 to 1.
+
+    Example:
+        >>> from foveate.models import ConvAttention, ConvFeature
+        >>> model = AttentionSampling(
+        ...     ConvAttention(3), ConvFeature(3), nn.Linear(64, 2),
+        ...     patch_size=(32, 32), n_patches=5, overview_size=(50, 50),
+        ... )
+        >>> out = model(torch.randint(0, 256, (4, 3, 1000, 800), dtype=torch.uint8))
+        >>> out.logits.shape, out.log_attention.shape, out.patches.shape
+        (torch.Size([4, 2]), torch.Size([4, 50, 50]), torch.Size([4, 5, 3, 32, 32]))
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        feature: nn.Module,
+        head: nn.Module,
+        *,
+        patch_size: Size,
+        n_patches: int,
+        overview_size: Size,
+        sampler: Sampler | None = None,
+        pass_location: bool = False,
+    ) -> None:
+        super().__init__()
+        if n_patches < 1:
+            raise InputError(f"n_patches must be at least 1, but is {n_patches}")
+        self.attention = attention
+        self.feature = feature
+        self.head = head
+        self.patch_size = check_size("patch_size", patch_size)
+        self.n_patches = n_patches
+        self.overview_size = check_size("overview_size", overview_size)
+        self.sampler = Systematic() if sampler is None else sampler
+        self.pass_location = pass_location
+
+    def forward(self, images: Images, generator: torch.Generator | None = None) -> Prediction:
+        """Classify a batch of images.
+
+        Args:
+            images: a (b, c, H, W) uint8 or float tensor, or a list of images of any sizes. They
+                may be elsewhere than the model: only overviews and patches are moved.
+            generator: where the draw's random numbers come from.
+        """
+        batch = as_batch(images)
+        overview = to_network(read_overviews(batch, self.overview_size), self)
+        log_attention = log_normalise(self.attention(overview))
+        if self.training or generator is not None:
+            draw = self.sampler.draw(log_attention, self.n_patches, generator)
+        else:
+            draw = self.sampler.draw_settled(log_attention, self.n_patches)
+
+        rows, columns = log_attention.shape[1:]
+        grid = Grid((rows, columns), self.overview_size, margin_of(self.attention))
+        yx_cell = grid.cell_of(draw.index)
+        yx_level0 = grid.patch_corners(yx_cell, sizes_of(batch), self.patch_size)
+        patches = read_patches(batch, yx_level0, self.patch_size)
+        inputs = [to_network(patches.flatten(0, 1), self)]
+        if self.pass_location:
+            inputs.append(grid.location(yx_cell).flatten(0, 1).to(inputs[0].dtype))
+        features = self.feature(*inputs).unflatten(0, draw.index.shape)
+        z = expectation(log_attention, draw, features)
+        return Prediction(self.head(z), log_attention, draw, yx_level0, patches)

@@ -1,0 +1,98 @@
+"""Deep multiple-instance learning (Ilse, Tomczak & Welling 2018): look at every patch of a grid.
+
+z = sum_k a_k f_k over all patches, with a = softmax(w^T tanh(V f_k)), or, gated, softmax(w^T
+(tanh(V f_k) * sigmoid(U f_k))). It is the full model, at the full price.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from foveate.coordinates import Grid
+from foveate.images import Images, as_batch, read_patches, sizes_of
+from foveate.models.inputs import check_size, to_network
+from foveate.types import Draw, Float, Prediction, Size
+
+
+class MILAttention(nn.Module):
+    """Scores features by themselves.
+
+    Args:
+        features: the length of the features.
+        hidden: width of the layer between.
+        gated: whether a second branch gates the first.
+    """
+
+    def __init__(self, features: int, hidden: int = 128, gated: bool = False) -> None:
+        super().__init__()
+        self.value = nn.Linear(features, hidden)
+        self.gate = nn.Linear(features, hidden) if gated else None
+        self.score = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, features: Float[Tensor, "b n d"]) -> Float[Tensor, "b n"]:
+        """The logit of each feature."""
+        hidden = self.value(features).tanh()
+        if self.gate is not None:
+            hidden = hidden * self.gate(features).sigmoid()
+        score: Tensor = self.score(hidden).squeeze(-1)
+        return score
+
+
+class DeepMIL(nn.Module):
+    """Deep MIL over a regular grid of patches.
+
+    The grid's cells cover the image evenly, with a patch centred on each; patches overlap or leave
+    gaps as their size has it. The paper has 12x16 patches of 100x100 for a 960x1280 image.
+
+    Args:
+        attention: scores features, (b, n, d) -> (b, n).
+        feature: maps patches (b * n, c, *patch_size) to vectors (b * n, d).
+        head: maps z (b, d) to class scores.
+        patch_size: height and width of the patches.
+        grid: rows and columns of patches.
+
+    Example:
+        >>> from foveate.models import ConvFeature
+        >>> model = DeepMIL(MILAttention(64), ConvFeature(1), nn.Linear(64, 2),
+        ...                 patch_size=(20, 20), grid=(5, 6))
+        >>> model(torch.rand(2, 1, 100, 120)).log_attention.shape
+        torch.Size([2, 5, 6])
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        feature: nn.Module,
+        head: nn.Module,
+        *,
+        patch_size: Size,
+        grid: Size,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.feature = feature
+        self.head = head
+        self.patch_size = check_size("patch_size", patch_size)
+        self.grid = check_size("grid", grid)
+
+    def forward(self, images: Images) -> Prediction:
+        """Classify a batch of images; every cell is drawn, and weighs as much as its attention."""
+        batch = as_batch(images)
+        grid = Grid(self.grid, self.grid)
+        index = torch.arange(
+            self.grid[0] * self.grid[1], device=next(self.parameters()).device
+        ).expand(len(batch), -1)
+        yx_level0 = grid.patch_corners(grid.cell_of(index), sizes_of(batch), self.patch_size)
+        patches = read_patches(batch, yx_level0, self.patch_size)
+
+        features = self.feature(to_network(patches.flatten(0, 1), self))
+        features = features.unflatten(0, yx_level0.shape[:2])
+        logits = self.attention(features)
+        log_attention = logits.to(features.dtype).log_softmax(-1)
+        attention = log_attention.exp()
+        z = (attention[..., None] * features).sum(1)
+        draw = Draw(index, attention.detach())
+        return Prediction(
+            self.head(z), log_attention.unflatten(1, self.grid), draw, yx_level0, patches
+        )
