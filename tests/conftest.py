@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import jaxtyping
@@ -9,7 +10,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-jaxtyping.install_import_hook("foveate", "beartype.beartype")
+if not os.environ.get("FOVEATE_UNCHECKED"):  # see tests/models/test_compiled.py
+    jaxtyping.install_import_hook("foveate", "beartype.beartype")
 
 # Tests are repeatable, and none of them times anything.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -30,7 +32,7 @@ def seeded() -> None:
 
 @pytest.fixture
 def unchecked_shapes() -> Iterator[None]:
-    """Turns the shape checks off: to see our own errors, and for code that is traced."""
+    """Turns the shape checks off, to see our own errors."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)

@@ -18,8 +18,8 @@ from foveate.types import Float, Size
 class ContrastPrior(nn.Module):
     """Log-contrast of the overview around each cell, times a learnable strength.
 
-    Contrast is the range of the colours in a square window; a cell of several pixels has that of its
-    most contrasted one.
+    Contrast is the range of the colours in a square window; a cell of several pixels has that of
+    its most contrasted one.
 
     Args:
         strength: where β starts.
