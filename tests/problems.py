@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from foveate import Draw, Replacement, Sampler, Sequential, Systematic, Unordered
+from foveate.sampling.curve import curve_order
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Outcomes:
 
 def every_order(attention: Tensor, n: int) -> Outcomes:
     """All ordered draws without replacement, of probability prod_m a_m / (1 - sum_{j<m} a_j)."""
+    attention = attention.flatten()
     possible = (attention > 0).nonzero()[:, 0].tolist()
     uniforms, probabilities = [], []
     for order in itertools.permutations(possible, min(n, len(possible))):
@@ -79,6 +81,7 @@ def every_order(attention: Tensor, n: int) -> Outcomes:
 
 def every_tuple(attention: Tensor, n: int) -> Outcomes:
     """All n-tuples of independent draws."""
+    attention = attention.flatten()
     middle = attention.cumsum(0) - attention / 2
     possible = (attention > 0).nonzero()[:, 0]
     cells = torch.cartesian_prod(*[possible] * n).reshape(-1, n)
@@ -86,7 +89,12 @@ def every_tuple(attention: Tensor, n: int) -> Outcomes:
 
 
 def every_phase(attention: Tensor, n: int) -> Outcomes:
-    """The draw is piecewise constant in u: one u from each piece, and the length of the piece."""
+    """The draw is piecewise constant in u: one u from each piece, and the length of the piece.
+
+    Strata follow the curve, so the attention comes in the shape of its map.
+    """
+    if attention.ndim > 1:
+        attention = attention.flatten()[curve_order(tuple(attention.shape), attention.device)]
     inclusion = _inclusion(attention, n)
     ends = torch.cat([torch.zeros(1), inclusion.cumsum(0) % 1, torch.ones(1)]).sort().values
     # An end that should be 0 and rounds to 1e-16 or to 1 - 1e-16 only adds a tiny piece.

@@ -79,7 +79,7 @@ def test_every_weight_gets_the_gradient_of_the_full_model(
         sampler=sampler,
     ).double()
     image = torch.rand(1, 3, 60, 90, dtype=torch.float64)
-    outcomes = outcomes_of(logits.flatten().softmax(0), 3)
+    outcomes = outcomes_of(logits.flatten().softmax(0).view(2, 3), 3)
     monkeypatch.setattr(torch, "rand", lambda shape, **_: outcomes.chance.reshape(shape))
     out = model(image.expand(len(outcomes.probability), -1, -1, -1))
     mean = outcomes.probability @ out.logits

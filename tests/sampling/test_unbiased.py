@@ -49,7 +49,7 @@ def test_a_loss_on_top_gets_the_same_unbiased_gradient_for_linear_heads(
     cells = problem.logits[:6].reshape(2, 3)  # a map with two axes
     features = problem.features[:6]
     head = torch.nn.Linear(3, 2, dtype=torch.float64)
-    outcomes = outcomes_of(cells.flatten().softmax(0), 3)
+    outcomes = outcomes_of(cells.flatten().softmax(0).view(2, 3), 3)
     log_attention = cells.flatten().log_softmax(0).view(2, 3)
     draw, probability = enumerate_draws(sampler, outcomes, log_attention, 3)
 

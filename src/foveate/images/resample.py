@@ -28,11 +28,10 @@ def _resample(images: Tensor, size: list[int]) -> Tensor:
     b, c, height, width = images.shape
     dtype = torch.float64 if images.dtype == torch.float64 else torch.float32
     out = images.new_zeros((b, c, *size), dtype=dtype)
-    at_once = max(1, _TILE // (c * height * width))
-    # Square tiles reach the fewest output pixels, and so have the smallest filters.
-    side = max(1, math.isqrt(_TILE // c))
-    columns = min(width, max(side, _TILE // (c * height)))
-    rows = min(height, max(1, _TILE // (c * columns)))
+    # Low tiles reach few output rows, so that Wy is small and Wx multiplies little.
+    rows = min(height, math.ceil(8 * height / size[0]), max(1, _TILE // c))
+    columns = min(width, max(1, _TILE // (c * rows)))
+    at_once = max(1, _TILE // (c * rows * columns))
     # Half-precision matrix products would round away what antialiasing keeps.
     with torch.autocast(images.device.type, enabled=False):
         for x in _spans(width, columns):

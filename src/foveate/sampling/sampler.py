@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from foveate.errors import InputError
+from foveate.sampling.curve import curve_order
 from foveate.sampling.strata import spread
 from foveate.types import Draw, Float, Float64, Int64
 
@@ -36,6 +37,10 @@ class Sampler(ABC):
 
     replaces: ClassVar[bool] = False
     """Whether a cell can be drawn twice, so that n may exceed the number of cells."""
+
+    stratified: ClassVar[bool] = False
+    """Whether `sample` cares which cells are neighbours. It is then given the cells in an order
+    that keeps neighbours together; `settle` always is."""
 
     @abstractmethod
     def sample(
@@ -78,24 +83,26 @@ class Sampler(ABC):
                 Values (NaN, not normalised) are checked on the CPU only: on a GPU that would make
                 the host wait; there NaN attention gives NaN weights, never a wrong number.
         """
-        attention = _probabilities(log_attention)
-        self._check_count(n, attention.shape[-1])
+        attention = self._check(log_attention, n)
+        order = _curve(log_attention) if self.stratified else None
         with torch.no_grad():
-            index, weight = self.sample(attention, n, generator)
-        return Draw(index, weight.to(log_attention.dtype))
+            index, weight = self.sample(_reorder(attention, order), n, generator)
+        return _draw(index, weight, order, log_attention.dtype)
 
     def draw_settled(self, log_attention: Float[Tensor, "b *cells"], n: int) -> Draw:
         """Draw n cells of each attention map without chance, for inference.
 
         An image's draw depends on its own attention alone, not on the batch it came in.
         """
-        attention = _probabilities(log_attention)
-        self._check_count(n, attention.shape[-1])
+        attention = self._check(log_attention, n)
+        order = _curve(log_attention)
         with torch.no_grad():
-            index, weight = self.settle(attention, n)
-        return Draw(index, weight.to(log_attention.dtype))
+            index, weight = self.settle(_reorder(attention, order), n)
+        return _draw(index, weight, order, log_attention.dtype)
 
-    def _check_count(self, n: int, cells: int) -> None:
+    def _check(self, log_attention: Float[Tensor, "b *cells"], n: int) -> Float64[Tensor, "b k"]:
+        attention = _probabilities(log_attention)
+        cells = attention.shape[-1]
         if n < 1:
             raise InputError(f"cannot draw n={n} cells; ask for at least one")
         if n > cells and not self.replaces:
@@ -103,9 +110,31 @@ class Sampler(ABC):
                 f"cannot draw n={n} cells without replacement from {cells}; "
                 "lower n_patches or use Replacement()"
             )
+        return attention
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def _curve(log_attention: Float[Tensor, "b *cells"]) -> Int64[Tensor, " k"] | None:
+    """The order that keeps neighbours together; that of a signal is its own."""
+    cells = tuple(log_attention.shape[1:])
+    return None if len(cells) == 1 else curve_order(cells, log_attention.device)
+
+
+def _reorder(
+    attention: Float64[Tensor, "b k"], order: Int64[Tensor, " k"] | None
+) -> Float64[Tensor, "b k"]:
+    return attention if order is None else attention[:, order]
+
+
+def _draw(
+    index: Int64[Tensor, "b n"],
+    weight: Float64[Tensor, "b n"],
+    order: Int64[Tensor, " k"] | None,
+    dtype: torch.dtype,
+) -> Draw:
+    return Draw(index if order is None else order[index], weight.to(dtype))
 
 
 def _probabilities(log_attention: Float[Tensor, "b *cells"]) -> Float64[Tensor, "b k"]:

@@ -58,7 +58,7 @@ def spread(
         u: where in each stratum to draw, in [0, 1).
 
     Returns:
-        The cells in rising order, and their weights.
+        The cells, in the order in which they came, and their weights.
     """
     largest = attention.topk(n, dim=-1)
     slot = torch.arange(n, device=attention.device)

@@ -2,8 +2,8 @@
 
 Inclusion probabilities π_k = min(1, c a_k) with sum n; one uniform number u; the cells where the
 cumulative sum of π first passes u, u + 1, ..., u + n - 1. The weights a_k / π_k (Horvitz & Thompson
-1952) sum to 1, so constant features come back exactly, and neighbouring cells share a stratum, so
-that draws spread over the image.
+1952) sum to 1, so constant features come back exactly. Cells are taken along a curve that keeps
+neighbours together, so that strata are compact and draws spread over the image.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Systematic(Sampler):
         >>> draw.index, draw.weight  # cell 0 is certain, so it counts for its own 0.7
         (tensor([[0, 3]]), tensor([[0.7000, 0.3000]]))
     """
+
+    stratified = True
 
     def sample(
         self, attention: Float64[Tensor, "b k"], n: int, generator: torch.Generator | None
