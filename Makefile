@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test lint types unit example bench-variance bench-memory clean
+.PHONY: test lint types unit example bench-bias bench-variance bench-memory clean
 
 test: lint types unit  ## lint, types and all tests
 
@@ -18,6 +18,9 @@ unit: .venv/ready
 
 example: .venv/ready  ## learn from 1000x1000 images in about a minute
 	$(BIN)/python examples/majority_shape.py
+
+bench-bias: .venv/ready  ## mean gradient error over every draw
+	$(BIN)/python benchmarks/bias.py
 
 bench-variance: .venv/ready  ## error of each sampler's value and gradient
 	$(BIN)/python benchmarks/variance.py

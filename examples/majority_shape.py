@@ -17,7 +17,14 @@ import torch
 from torch import Tensor, nn
 
 import foveate as fv
-from foveate.models import Attention, ContrastPrior, ConvAttention, ConvFeature, glorot_
+from foveate.models import (
+    Attention,
+    ContrastPrior,
+    ConvAttention,
+    ConvFeature,
+    ScaledLinear,
+    glorot_,
+)
 
 SIDE, GLYPH, NOISE = 1000, 28, 20
 SHAPES = ["disc", "ring", "square", "frame", "plus", "cross", "triangle", "bars"]
@@ -68,7 +75,7 @@ def make_model() -> fv.AttentionSampling:
     model = fv.AttentionSampling(
         attention=Attention(ConvAttention(1), prior=ContrastPrior(), smoothing=1e-5),
         feature=feature,
-        head=nn.Linear(feature.out_features, len(SHAPES)),
+        head=ScaledLinear(feature.out_features, len(SHAPES)),
         patch_size=(32, 32),
         n_patches=10,
         overview_size=(100, 100),
@@ -89,7 +96,7 @@ def main() -> None:
     """Make the images, train, and print the test error after each epoch."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=600, help="training images")
-    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
@@ -100,10 +107,10 @@ def main() -> None:
     print(f"{args.images} images of {SIDE}x{SIDE}; chance is {1 - 1 / len(SHAPES):.1%} error")
 
     model = make_model()
-    batch_size = 32
+    batch_size = 16
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, max_lr=3e-3, total_steps=args.epochs * math.ceil(args.images / batch_size)
+        optimiser, max_lr=1e-2, total_steps=args.epochs * math.ceil(args.images / batch_size)
     )
     start = time.perf_counter()
     for epoch in range(1, args.epochs + 1):

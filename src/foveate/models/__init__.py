@@ -5,6 +5,7 @@ from foveate.models.attention_sampling import AttentionSampling
 from foveate.models.cnn import CNN
 from foveate.models.contrast import ContrastPrior
 from foveate.models.features import ConvFeature, IlseFeature, LeNetFeature, LocatedFeature, UnitNorm
+from foveate.models.head import ScaledLinear
 from foveate.models.initialise import glorot_
 from foveate.models.mil import DeepMIL, MILAttention
 from foveate.models.resnet import ResNet, resnet8, resnet8_cnn, resnet16_cnn
@@ -24,6 +25,7 @@ __all__ = [
     "MILAttention",
     "PooledAttention",
     "ResNet",
+    "ScaledLinear",
     "TimmFeature",
     "UniformAttention",
     "UnitNorm",
