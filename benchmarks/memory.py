@@ -47,9 +47,9 @@ def measure(megapixels: int, device: str) -> float:
     if device == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
+        allocated = torch.cuda.memory_allocated()
         model(image).logits.sum().backward()
-        return (torch.cuda.max_memory_allocated() - before) / 2**20
+        return (torch.cuda.max_memory_allocated() - allocated) / 2**20
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts from here
     before = resident("VmRSS")
     model(image).logits.sum().backward()
