@@ -32,13 +32,17 @@ def test_lists_compile_too() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the compiler's advice on speed
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_inductor_agrees(mode: str) -> None:
     torch.compiler.reset()
     model, images = small_model().cuda(), photographs().cuda()
     compiled: Any = torch.compile(model, fullgraph=True, mode=mode)
     for _ in range(3):
+        model.zero_grad()
+        torch.compiler.cudagraph_mark_step_begin()
         compiled(images).logits.sum().backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
     model.eval()
+    torch.compiler.cudagraph_mark_step_begin()
     torch.testing.assert_close(compiled(images).logits, model(images).logits, rtol=1e-3, atol=1e-4)
