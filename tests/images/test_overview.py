@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foveate import open_image
-from foveate.images import read_overviews, resample
+from foveate.images import as_batch, resample
 
 sides = st.integers(1, 60)
 
@@ -66,13 +66,13 @@ def test_the_operator_is_well_formed(device: torch.device) -> None:
 
 def test_a_batch_and_a_list_have_the_same_overviews() -> None:
     images = torch.randint(0, 256, (2, 3, 64, 48), dtype=torch.uint8)
-    together = read_overviews(images, (8, 6))
-    assert torch.equal(read_overviews(list(images), (8, 6)), together)
+    together = as_batch(images).overviews((8, 6))
+    assert torch.equal(as_batch(list(images)).overviews((8, 6)), together)
     assert torch.equal(open_image(images[1]).overview((8, 6)), together[1])
 
 
 def test_images_of_different_sizes_and_strides() -> None:
     images = [torch.rand(1, 64, 48), torch.rand(1, 100, 30), torch.rand(48, 64, 1).permute(2, 1, 0)]
-    overviews = read_overviews(images, (8, 6))
+    overviews = as_batch(images).overviews((8, 6))
     for image, overview in zip(images, overviews, strict=True):
         torch.testing.assert_close(overview, reference(image[None], (8, 6))[0])

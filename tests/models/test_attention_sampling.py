@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from foveate import AttentionSampling, Prediction, Sampler, Sequential, Systematic, Unordered
 from foveate.coordinates import Grid
 from foveate.errors import InputError
-from foveate.images import read_overviews, read_patches
+from foveate.images import as_batch, read_patches
 from foveate.models import (
     Attention,
     ContrastPrior,
@@ -316,7 +316,7 @@ def test_it_learns_where_to_look() -> None:
     model.eval()
     out = model(images)
     assert (out.logits.argmax(-1) == labels).float().mean() > 0.9
-    overview = read_overviews(images, (32, 32))[:, 0]
+    overview = as_batch(images).overviews((32, 32))[:, 0]
     on_target = (out.log_attention.exp() * (overview > 0.05)).sum((1, 2))
     assert on_target.mean() > 0.5
 

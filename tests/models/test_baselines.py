@@ -9,7 +9,7 @@ from torch import nn
 from foveate import CNN, DeepMIL
 from foveate.coordinates import Grid
 from foveate.errors import InputError
-from foveate.images import read_overviews, read_patches
+from foveate.images import as_batch, read_patches
 from foveate.models import ConvFeature, LeNetFeature, MILAttention, resnet8_cnn
 
 
@@ -85,7 +85,7 @@ def test_cnn_sees_the_whole_image_at_its_scale(scale: float, size: tuple[int, in
     out = model(images)
     assert out.log_attention is None
     assert out.draw is None
-    expected = model.head(model.feature(read_overviews(images, size)))
+    expected = model.head(model.feature(as_batch(images).overviews(size)))
     torch.testing.assert_close(out.logits, expected)
 
 

@@ -1,17 +1,26 @@
 """Images that are read in parts: an overview, and patches where somebody looks."""
 
-from foveate.images.batch import Images, as_batch, read_overviews, read_patches, sizes_of
+from foveate.images.batch import (
+    ImageBatch,
+    Images,
+    ListBatch,
+    TensorBatch,
+    as_batch,
+    read_patches,
+)
 from foveate.images.image import Image
-from foveate.images.opening import open_image
+from foveate.images.opening import Openable, open_image
 from foveate.images.tensor_image import TensorImage
 
 __all__ = [
     "Image",
+    "ImageBatch",
     "Images",
+    "ListBatch",
+    "Openable",
+    "TensorBatch",
     "TensorImage",
     "as_batch",
     "open_image",
-    "read_overviews",
     "read_patches",
-    "sizes_of",
 ]

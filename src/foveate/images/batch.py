@@ -1,7 +1,8 @@
-"""Batches of images: one tensor where all have one size, a list of images where they do not."""
+"""Batches of images: what a model asks of them, whether they are one tensor or many files."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,53 +16,133 @@ from foveate.images.opening import Openable, check_pixels, open_image, tensor_of
 from foveate.images.resample import resample
 from foveate.types import Int64, Num, Size
 
-Images = Tensor | np.ndarray | Sequence[Openable]
-"""A (b, c, H, W) tensor, a (b, H, W, c) array, or a list of anything `open_image` takes."""
 
-Batch = Tensor | list[Image]
-"""Images that have been checked: a (b, c, H, W) tensor or a list."""
+class ImageBatch(ABC):
+    """Several images that are looked at together; all of a model's reading goes through here.
+
+    A data set that knows a cheaper way to an overview or a patch subclasses it.
+    """
+
+    @property
+    @abstractmethod
+    def sizes(self) -> list[Size]:
+        """The (height, width) of each image at full resolution."""
+
+    @abstractmethod
+    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
+        """Each image at a low resolution, antialiased, on the device where the images are."""
+
+    @abstractmethod
+    def read_patches(
+        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """Rectangles of the full resolution, from their corners; 0 outside an image."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> ImageBatch:
+        """The batch on another device, as far as it is kept in memory at all."""
+        return self
+
+    def pin_memory(self) -> ImageBatch:
+        """The batch in memory that a GPU can copy from by itself."""
+        return self
 
 
-def as_batch(images: Images) -> Batch:
+class TensorBatch(ImageBatch):
+    """Images of one size in one tensor, which is viewed and never copied.
+
+    Args:
+        pixels: the images.
+    """
+
+    def __init__(self, pixels: Num[Tensor, "b c H W"]) -> None:
+        self.pixels = pixels
+
+    @property
+    def sizes(self) -> list[Size]:
+        """See `ImageBatch.sizes`."""
+        return [(self.pixels.shape[2], self.pixels.shape[3])] * self.pixels.shape[0]
+
+    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
+        """See `ImageBatch.overviews`; the images themselves where that is their size."""
+        return self.pixels if self.sizes[0] == size else resample(self.pixels, size)
+
+    def read_patches(
+        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_patches`."""
+        return gather_patches(self.pixels, yx_level0.to(self.pixels.device), size)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> TensorBatch:
+        """See `ImageBatch.to`."""
+        return TensorBatch(self.pixels.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> TensorBatch:
+        """See `ImageBatch.pin_memory`."""
+        return TensorBatch(self.pixels.pin_memory())
+
+
+class ListBatch(ImageBatch):
+    """Images of any sizes, read one after the other.
+
+    Args:
+        images: the images.
+    """
+
+    def __init__(self, images: list[Image]) -> None:
+        self.images = images
+
+    @property
+    def sizes(self) -> list[Size]:
+        """See `ImageBatch.sizes`."""
+        return [image.size for image in self.images]
+
+    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
+        """See `ImageBatch.overviews`."""
+        return torch.stack([image.overview(size) for image in self.images])
+
+    def read_patches(
+        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_patches`."""
+        pairs = zip(self.images, yx_level0, strict=True)
+        return torch.stack([image.read_patches(corners, size) for image, corners in pairs])
+
+
+Images = ImageBatch | Tensor | np.ndarray | Sequence[Openable]
+"""A batch, a (b, c, H, W) tensor, a (b, H, W, c) array, or a list of what `open_image` takes."""
+
+
+def as_batch(images: Images) -> ImageBatch:
     """Check a batch of images; nothing is copied.
 
     Raises:
         InputError: for an empty batch, another shape or type, or images that differ in channels.
     """
+    if isinstance(images, ImageBatch):
+        return images
     if isinstance(images, Tensor):
-        return check_pixels(images, "b", "c", "H", "W")
+        return TensorBatch(check_pixels(images, "b", "c", "H", "W"))
     if isinstance(images, np.ndarray):
-        return check_pixels(tensor_of(images), "b", "H", "W", "c").permute(0, 3, 1, 2)
+        pixels = check_pixels(tensor_of(images), "b", "H", "W", "c")
+        return TensorBatch(pixels.permute(0, 3, 1, 2))
     if isinstance(images, str) or not isinstance(images, Sequence):
         raise InputError(
             f"cannot take a {type(images).__name__} as a batch of images; "
             "pass a (b, c, H, W) tensor or a list of images"
         )
-    batch = [open_image(image) for image in images]
-    if not batch:
+    opened = [open_image(image) for image in images]
+    if not opened:
         raise InputError("a batch needs at least one image, but the list is empty")
-    channels = {image.channels for image in batch}
+    channels = {image.channels for image in opened}
     if len(channels) > 1:
         raise InputError(
             f"images of one batch must have as many channels, but have {sorted(channels)}; "
             "convert them to one colour space"
         )
-    return batch
-
-
-def sizes_of(batch: Batch) -> list[Size]:
-    """The (height, width) of each image."""
-    if isinstance(batch, Tensor):
-        return [(batch.shape[2], batch.shape[3])] * len(batch)
-    return [image.size for image in batch]
-
-
-def read_overviews(images: Images, size: Size) -> Num[Tensor, "b c h w"]:
-    """The overviews of a batch of images, antialiased, on the device where the images are."""
-    batch = as_batch(images)
-    if isinstance(batch, Tensor):
-        return resample(batch, size)
-    return torch.stack([image.overview(size) for image in batch])
+    return ListBatch(opened)
 
 
 def read_patches(
@@ -94,9 +175,4 @@ def read_patches(
         )
     if min(size) < 1:
         raise InputError(f"cannot read patches of {size} pixels; both sides must be at least 1")
-    if isinstance(batch, Tensor):
-        return gather_patches(batch, yx_level0.to(batch.device), size)
-    patches = [
-        image.read_patches(corners, size) for image, corners in zip(batch, yx_level0, strict=True)
-    ]
-    return torch.stack(patches)
+    return batch.read_patches(yx_level0, size)

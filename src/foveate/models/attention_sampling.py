@@ -7,7 +7,7 @@ from torch import nn
 
 from foveate.coordinates import Grid
 from foveate.errors import InputError
-from foveate.images import Images, as_batch, read_overviews, read_patches, sizes_of
+from foveate.images import Images, as_batch
 from foveate.models.attention import log_normalise, margin_of
 from foveate.models.inputs import check_size, to_network
 from foveate.sampling import Sampler, Systematic, expectation
@@ -77,7 +77,7 @@ class AttentionSampling(nn.Module):
             generator: where the draw's random numbers come from.
         """
         batch = as_batch(images)
-        overview = to_network(read_overviews(batch, self.overview_size), self)
+        overview = to_network(batch.overviews(self.overview_size), self)
         log_attention = log_normalise(self.attention(overview))
         if self.training or generator is not None:
             draw = self.sampler.draw(log_attention, self.n_patches, generator)
@@ -87,8 +87,8 @@ class AttentionSampling(nn.Module):
         rows, columns = log_attention.shape[1:]
         grid = Grid((rows, columns), self.overview_size, margin_of(self.attention))
         yx_cell = grid.cell_of(draw.index)
-        yx_level0 = grid.patch_corners(yx_cell, sizes_of(batch), self.patch_size)
-        patches = read_patches(batch, yx_level0, self.patch_size)
+        yx_level0 = grid.patch_corners(yx_cell, batch.sizes, self.patch_size)
+        patches = batch.read_patches(yx_level0, self.patch_size)
         inputs = [to_network(patches.flatten(0, 1), self)]
         if self.pass_location:
             inputs.append(grid.location(yx_cell).flatten(0, 1).to(inputs[0].dtype))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import nn
 
 from foveate.errors import InputError
-from foveate.images import Images, as_batch, read_overviews, sizes_of
+from foveate.images import Images, as_batch
 from foveate.models.inputs import check_size, to_network
 from foveate.types import Prediction, Size
 
@@ -46,12 +46,8 @@ class CNN(nn.Module):
     def forward(self, images: Images) -> Prediction:
         """Classify a batch of images."""
         batch = as_batch(images)
-        size = self.size or self._scaled(sizes_of(batch))
-        if isinstance(batch, Tensor) and tuple(batch.shape[2:]) == size:
-            inputs = batch
-        else:
-            inputs = read_overviews(batch, size)
-        return Prediction(self.head(self.feature(to_network(inputs, self))))
+        inputs = to_network(batch.overviews(self.size or self._scaled(batch.sizes)), self)
+        return Prediction(self.head(self.feature(inputs)))
 
     def _scaled(self, sizes: list[Size]) -> Size:
         if len(set(sizes)) > 1:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.coordinates import Grid
-from foveate.images import Images, as_batch, read_patches, sizes_of
+from foveate.images import Images, as_batch
 from foveate.models.inputs import check_size, to_network
 from foveate.types import Draw, Float, Prediction, Size
 
@@ -83,8 +83,8 @@ class DeepMIL(nn.Module):
         index = torch.arange(
             self.grid[0] * self.grid[1], device=next(self.parameters()).device
         ).expand(len(batch), -1)
-        yx_level0 = grid.patch_corners(grid.cell_of(index), sizes_of(batch), self.patch_size)
-        patches = read_patches(batch, yx_level0, self.patch_size)
+        yx_level0 = grid.patch_corners(grid.cell_of(index), batch.sizes, self.patch_size)
+        patches = batch.read_patches(yx_level0, self.patch_size)
 
         features = self.feature(to_network(patches.flatten(0, 1), self))
         features = features.unflatten(0, yx_level0.shape[:2])
