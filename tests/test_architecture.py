@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "sampling": {"types", "errors"},
     "images": {"types", "errors", "sampling", "coordinates"},
     "models": {"types", "errors", "sampling", "coordinates", "images"},
+    "datasets": {"types", "errors", "sampling", "coordinates", "images"},
 }
 """Each room, and the rooms it may import. A new room gets a line here."""
 
