@@ -14,3 +14,7 @@ class InputError(FoveateError, ValueError):
 
 class MissingExtraError(FoveateError, ImportError):
     """An optional dependency is needed and not installed."""
+
+
+class DataError(FoveateError):
+    """Data is missing or damaged."""

@@ -1,1 +1,35 @@
 """Data sets: labelled images of any size, in the same shape whatever they come from."""
+
+from foveate.datasets.colon_cancer import ColonCancer, colon_cancer_splits
+from foveate.datasets.dataset import Batch, ImageDataset, Splits, Subset
+from foveate.datasets.digits import Digits
+from foveate.datasets.majority import MajorityTask
+from foveate.datasets.megapixel_mnist import MegapixelMNIST
+from foveate.datasets.placed import PlacedDataset, Placements
+from foveate.datasets.speed_limits import (
+    GtsdbSpeedLimits,
+    SpeedLimits,
+    gtsdb_speed_limits_splits,
+    speed_limits_splits,
+)
+from foveate.datasets.splits import stratified_folds, stratified_split
+
+__all__ = [
+    "Batch",
+    "ColonCancer",
+    "Digits",
+    "GtsdbSpeedLimits",
+    "ImageDataset",
+    "MajorityTask",
+    "MegapixelMNIST",
+    "PlacedDataset",
+    "Placements",
+    "SpeedLimits",
+    "Splits",
+    "Subset",
+    "colon_cancer_splits",
+    "gtsdb_speed_limits_splits",
+    "speed_limits_splits",
+    "stratified_folds",
+    "stratified_split",
+]

@@ -1,5 +1,6 @@
 """Images that are read in parts: an overview, and patches where somebody looks."""
 
+from foveate.images.augmented import AugmentedBatch, Variation
 from foveate.images.batch import (
     ImageBatch,
     Images,
@@ -13,6 +14,7 @@ from foveate.images.opening import Openable, open_image
 from foveate.images.tensor_image import TensorImage
 
 __all__ = [
+    "AugmentedBatch",
     "Image",
     "ImageBatch",
     "Images",
@@ -20,6 +22,7 @@ __all__ = [
     "Openable",
     "TensorBatch",
     "TensorImage",
+    "Variation",
     "as_batch",
     "open_image",
     "read_patches",

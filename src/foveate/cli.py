@@ -1,0 +1,231 @@
+"""The command `foveate`: train, evaluate."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from foveate.errors import FoveateError
+
+if TYPE_CHECKING:
+    from foveate.training import Run, Settings
+
+app = typer.Typer(
+    name="foveate",
+    help="Learn from very large images with one label each, by looking only where it matters.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+console = Console(highlight=False)
+PICTURES = 6
+
+
+class DatasetName(StrEnum):
+    """The data sets that foveate knows."""
+
+    digits = "digits"
+    megapixel_mnist = "megapixel-mnist"
+    colon_cancer = "colon-cancer"
+    speed_limits = "speed-limits"
+    gtsdb_speed_limits = "gtsdb-speed-limits"
+
+
+class Method(StrEnum):
+    """The models that can be trained."""
+
+    ats = "ats"
+    mil = "mil"
+    cnn = "cnn"
+    uniform = "uniform"
+
+
+class Recipe(StrEnum):
+    """The ways to train them."""
+
+    default = "default"
+    paper = "paper"
+
+
+@app.callback()
+def options() -> None:
+    """Learn from very large images with one label each, by looking only where it matters."""
+
+
+@app.command("train")
+def train_command(
+    dataset: Annotated[DatasetName, typer.Argument(help="what to learn from")] = DatasetName.digits,
+    root: Annotated[Path | None, typer.Option(help="the folder the data set lies in")] = None,
+    method: Annotated[
+        Method, typer.Option(help="attention sampling, deep MIL, a CNN, or blind sampling")
+    ] = Method.ats,
+    recipe: Annotated[
+        Recipe, typer.Option(help="ours (AdamW, one cycle, contrast prior) or the paper's (Adam)")
+    ] = Recipe.default,
+    out: Annotated[
+        Path | None, typer.Option(help="folder to leave the run in  [runs/DATASET-METHOD-TIME]")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on from the last checkpoint in --out")
+    ] = False,
+    n_patches: Annotated[int | None, typer.Option(help="patches drawn from an image")] = None,
+    patch_size: Annotated[str | None, typer.Option(help="their size, such as 50x50")] = None,
+    overview_size: Annotated[str | None, typer.Option(help="size of the overview")] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(help="systematic, unordered, sequential, replacement or topk"),
+    ] = None,
+    scale: Annotated[float | None, typer.Option(help="of the images, for the CNN")] = None,
+    gated: Annotated[bool | None, typer.Option(help="deep MIL with gated attention")] = None,
+    prior: Annotated[bool | None, typer.Option(help="start the attention at contrast")] = None,
+    augment: Annotated[bool | None, typer.Option(help="vary brightness and position")] = None,
+    class_weights: Annotated[bool | None, typer.Option(help="rare classes count more")] = None,
+    epochs: Annotated[int | None, typer.Option(help="passes over the training images")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="images in a step")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="the largest")] = None,
+    entropy: Annotated[
+        float | None, typer.Option(help="how much entropy of the attention is worth")
+    ] = None,
+    fold: Annotated[int | None, typer.Option(help="test fold, for cross-validation")] = None,
+    seed: Annotated[int, typer.Option(help="decides data, weights, order and draws")] = 0,
+    patience: Annotated[
+        int | None, typer.Option(help="stop after as many epochs without improvement")
+    ] = None,
+    accelerator: Annotated[str, typer.Option(help="cpu, gpu or auto")] = "auto",
+    devices: Annotated[str, typer.Option(help="how many")] = "auto",
+    nodes: Annotated[int, typer.Option(help="machines")] = 1,
+    strategy: Annotated[str, typer.Option(help="Lightning's name, such as ddp")] = "auto",
+    precision: Annotated[str, typer.Option(help="such as 32-true or bf16-mixed")] = "32-true",
+    workers: Annotated[int, typer.Option(help="processes that read images")] = 0,
+) -> None:
+    """Train a model, test it, and draw where it looks.
+
+    Without arguments it learns, in a few minutes, which digit is the most frequent among a few
+    small ones in megapixel images.
+    """
+    from foveate.training import Hardware, settings_for, train
+
+    settings = settings_for(
+        dataset.value,
+        recipe.value,
+        method=method.value,
+        root=None if root is None else str(root),
+        seed=seed,
+        fold=fold,
+        n_patches=n_patches,
+        patch_size=_size("--patch-size", patch_size),
+        overview_size=_size("--overview-size", overview_size),
+        sampler=sampler,
+        scale=scale,
+        gated=gated,
+        prior=prior,
+        augment=augment,
+        class_weights=class_weights,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        entropy=entropy,
+    )
+    if resume and out is None:
+        raise typer.BadParameter("--resume needs --out, the folder of the run to go on with")
+    folder = out or Path("runs") / f"{dataset}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
+    hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers)
+    console.print(_describe(settings))
+    run = train(settings, folder, hardware, resume=resume, patience=patience)
+    _finish(run)
+
+
+@app.command("evaluate")
+def evaluate_command(
+    checkpoint: Annotated[Path, typer.Argument(help="a best.ckpt that `foveate train` wrote")],
+    root: Annotated[Path | None, typer.Option(help="where the data set lies now")] = None,
+    part: Annotated[str, typer.Option(help="train, validation or test")] = "test",
+    draws: Annotated[
+        int, typer.Option(help="random draws to average over; 0 draws without chance")
+    ] = 0,
+    out: Annotated[Path | None, typer.Option(help="also write the figures to this file")] = None,
+) -> None:
+    """Measure a trained model: error, balanced accuracy, AUROC, confusion matrix."""
+    from foveate.training import evaluate
+
+    figures = evaluate(checkpoint, part=part, draws=draws, root=None if root is None else str(root))
+    table = Table("", part, title=str(checkpoint), title_justify="left")
+    for name, value in figures.summary.items():
+        spread = figures.spread.get(name)
+        table.add_row(name, f"{value:.4f}" + ("" if spread is None else f" ± {spread:.4f}"))
+    console.print(table)
+    confusion = Table("true \\ said", *figures.classes, title="confusion", title_justify="left")
+    for name, row in zip(figures.classes, figures.confusion, strict=True):
+        confusion.add_row(name, *(str(count) for count in row))
+    console.print(confusion)
+    if out is not None:
+        out.write_text(json.dumps(figures.as_dict(), indent=2) + "\n")
+
+
+def _size(option: str, text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    height, _, width = text.partition("x")
+    if not (height.isdigit() and width.isdigit()):
+        raise typer.BadParameter(f"{option} must be HEIGHTxWIDTH, such as 50x50, but is {text!r}")
+    return int(height), int(width)
+
+
+def _describe(settings: Settings) -> str:
+    what = f"[bold]{settings.dataset}[/bold], {settings.method}, {settings.recipe} recipe"
+    if settings.method in ("ats", "uniform"):
+        (h, w), (p, q) = settings.overview_size, settings.patch_size
+        what += f": {settings.n_patches} patches of {p}x{q}, overview {h}x{w}"
+    return f"{what}, {settings.epochs} epochs, seed {settings.seed}"
+
+
+def _finish(run: Run) -> None:
+    """Draw curves and attention, and say where everything is."""
+    import torch
+
+    from foveate.reports import draw_attention, draw_curves
+    from foveate.training import read_log
+
+    draw_curves(read_log(run.curves), run.folder / "curves.png")
+    pictures = run.folder / "attention"
+    test = run.splits.test
+    batch = test.gather(range(min(PICTURES, len(test))))
+    classifier = run.classifier.cpu().eval()
+    with torch.no_grad():
+        out = classifier(batch.images)
+    if out.log_attention is not None:
+        pictures.mkdir(exist_ok=True)
+        for row, guess in enumerate(out.logits.argmax(-1).tolist()):
+            said, true = test.classes[guess], test.classes[int(batch.labels[row])]
+            title = f"{test.name(row)}: {true}, said {said}"
+            path = pictures / f"{row:03d}.png"
+            draw_attention(batch.images, out, row, path, title, test.truth(row))
+    console.print(f"\ntest error [bold]{run.metrics['test/error']:.2%}[/bold]")
+    console.print(f"checkpoint {run.best}")
+    console.print(f"curves     {run.folder / 'curves.png'}, numbers in {run.curves}")
+    if out.log_attention is not None:
+        console.print(f"attention  {pictures}/")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; what the user can mend is one line and exit code 2."""
+    run: Callable[..., Any] = app
+    try:
+        run(arguments)
+    except FoveateError as error:
+        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {error}", soft_wrap=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

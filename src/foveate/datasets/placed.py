@@ -1,0 +1,150 @@
+"""Large images that are kept as small pictures and where they lie, and composed when needed.
+
+Thousands of megapixel images take a few megabytes. A batch is composed on the device that asks for
+it, and overviews are kept once they have been made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from foveate.datasets.dataset import ImageDataset
+from foveate.images import ImageBatch, TensorBatch
+from foveate.types import Float64, Int64, Num, Size, UInt8
+
+
+@dataclass(frozen=True)
+class Placements:
+    """What lies where in each image, in the order in which it is laid down.
+
+    Attributes:
+        glyph: which small picture.
+        yx_level0: its top-left corner.
+    """
+
+    glyph: Int64[Tensor, "N m"]
+    yx_level0: Int64[Tensor, "N m 2"]
+
+
+class PlacedDataset(ImageDataset):
+    """Images composed of small pictures on black.
+
+    Args:
+        glyphs: the small pictures, all square and of one size.
+        placements: what lies where; each lies wholly inside its image.
+        labels: the class of each image.
+        classes: the name of each class.
+        size: height and width of the images.
+        decisive: how many of each image's first placements decide its label.
+    """
+
+    channels = 1
+
+    def __init__(
+        self,
+        glyphs: UInt8[Tensor, "g s s"],
+        placements: Placements,
+        labels: Int64[Tensor, " N"],
+        classes: tuple[str, ...],
+        size: Size,
+        decisive: int,
+    ) -> None:
+        self.glyphs = glyphs
+        self.placements = placements
+        self.labels = labels
+        self.classes = classes
+        self.size = size
+        self.decisive = decisive
+        self._on_device: dict[torch.device, tuple[Tensor, Tensor, Tensor]] = {}
+        self._overviews: dict[tuple[Size, torch.device], tuple[Tensor, set[int]]] = {}
+
+    def images(self, index: Sequence[int]) -> PlacedBatch:
+        """See `ImageDataset.images`."""
+        return PlacedBatch(self, list(index), torch.device("cpu"))
+
+    def truth(self, index: int) -> Float64[Tensor, "m 4"]:
+        """See `ImageDataset.truth`: the pictures that decide the label."""
+        corner = self.placements.yx_level0[index, : self.decisive].double()
+        return torch.cat([corner, corner + self.glyphs.shape[-1]], dim=-1)
+
+    def compose(self, index: Sequence[int], device: torch.device) -> UInt8[Tensor, "b 1 H W"]:
+        """The images themselves, in full."""
+        glyphs, glyph, yx = self._tensors(device)
+        (height, width), side = self.size, glyphs.shape[-1]
+        where = torch.tensor(list(index), device=device)
+        offset = torch.arange(side, device=device)
+        inside = (offset[:, None] * width + offset).flatten()
+        corner = yx[where, :, 0] * width + yx[where, :, 1]
+        pixels = torch.zeros(len(index), height * width, dtype=torch.uint8, device=device)
+        # One placement of every image at a time: what is laid down later covers what came before.
+        for place in range(glyph.shape[1]):
+            picture = glyphs[glyph[where, place]].flatten(1)
+            pixels.scatter_(1, corner[:, place, None] + inside, picture)
+        return pixels.view(-1, 1, height, width)
+
+    def overviews(
+        self, index: Sequence[int], size: Size, composed: TensorBatch
+    ) -> UInt8[Tensor, "b 1 h w"]:
+        """The overviews of some images, made from the composed ones where they are not known."""
+        device = composed.pixels.device
+        key = (size, device)
+        if key not in self._overviews:
+            empty = torch.zeros(len(self), 1, *size, dtype=torch.uint8, device=device)
+            self._overviews[key] = (empty, set())
+        kept, known = self._overviews[key]
+        where = torch.tensor(list(index), device=device)
+        if not known.issuperset(index):
+            kept[where] = composed.overviews(size)
+            known.update(index)
+        return kept[where]
+
+    def __getstate__(self) -> dict[str, object]:
+        # What can be made again does not travel to other processes.
+        return self.__dict__ | {"_on_device": {}, "_overviews": {}}
+
+    def _tensors(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        if device not in self._on_device:
+            kept = (self.glyphs, self.placements.glyph, self.placements.yx_level0)
+            self._on_device[device] = tuple(tensor.to(device) for tensor in kept)  # type: ignore[assignment]
+        return self._on_device[device]
+
+
+class PlacedBatch(ImageBatch):
+    """Images of a placed data set that are composed at the first look at their pixels."""
+
+    def __init__(self, dataset: PlacedDataset, index: list[int], device: torch.device) -> None:
+        self.dataset = dataset
+        self.index = index
+        self.device = device
+        self._composed: TensorBatch | None = None
+
+    @property
+    def sizes(self) -> list[Size]:
+        """See `ImageBatch.sizes`."""
+        return [self.dataset.size] * len(self.index)
+
+    def composed(self) -> TensorBatch:
+        """The images themselves, in full."""
+        if self._composed is None:
+            self._composed = TensorBatch(self.dataset.compose(self.index, self.device))
+        return self._composed
+
+    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
+        """See `ImageBatch.overviews`."""
+        if size == self.dataset.size:
+            return self.composed().pixels
+        return self.dataset.overviews(self.index, size, self.composed())
+
+    def read_patches(
+        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_patches`."""
+        return self.composed().read_patches(yx_level0, size)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> PlacedBatch:
+        """See `ImageBatch.to`."""
+        return PlacedBatch(self.dataset, self.index, torch.device(device))

@@ -1,0 +1,145 @@
+"""From settings to the model and the data that they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import nn
+
+from foveate.datasets import (
+    Digits,
+    ImageDataset,
+    MegapixelMNIST,
+    Splits,
+    colon_cancer_splits,
+    gtsdb_speed_limits_splits,
+    speed_limits_splits,
+)
+from foveate.errors import InputError
+from foveate.models import (
+    CNN,
+    Attention,
+    AttentionSampling,
+    ContrastPrior,
+    ConvAttention,
+    ConvFeature,
+    DeepMIL,
+    IlseFeature,
+    LeNetFeature,
+    MILAttention,
+    PooledAttention,
+    ScaledLinear,
+    UniformAttention,
+    glorot_,
+    resnet8,
+    resnet8_cnn,
+    resnet16_cnn,
+)
+from foveate.sampling import Replacement, Sampler, Sequential, Systematic, TopK, Unordered
+from foveate.training.settings import Settings
+
+_SAMPLERS: dict[str, type[Sampler]] = {
+    "systematic": Systematic,
+    "unordered": Unordered,
+    "sequential": Sequential,
+    "replacement": Replacement,
+    "topk": TopK,
+}
+
+
+def build_splits(settings: Settings) -> Splits:
+    """The data that settings describe.
+
+    Raises:
+        DataError: where it is missing or damaged.
+        InputError: where the data set needs a root and has none.
+    """
+    name, seed = settings.dataset, settings.seed
+    if name == "digits":
+        return Digits(seed=seed).splits()
+    if settings.root is None:
+        raise InputError(f"the data set {name} is read from a folder; name it with --root")
+    root = Path(settings.root).expanduser()
+    if name == "megapixel-mnist":
+        return MegapixelMNIST(root, seed=seed).splits()
+    if name == "colon-cancer":
+        return colon_cancer_splits(root, fold=settings.fold, seed=seed)
+    if name == "speed-limits":
+        return speed_limits_splits(root, seed=seed)
+    return gtsdb_speed_limits_splits(root, seed=seed)
+
+
+def build_model(settings: Settings, data: ImageDataset) -> nn.Module:
+    """The model that settings describe, for images like those of a data set."""
+    builders: dict[str, Callable[[Settings, ImageDataset], nn.Module]] = {
+        "ats": _attention_sampling,
+        "uniform": _attention_sampling,
+        "mil": _deep_mil,
+        "cnn": _cnn,
+    }
+    return glorot_(builders[settings.method](settings, data))
+
+
+def _attention_sampling(settings: Settings, data: ImageDataset) -> nn.Module:
+    network: nn.Module
+    if settings.method == "uniform":
+        network = UniformAttention(settings.overview_size)
+    elif settings.attention == "pooled":
+        network = PooledAttention(data.channels)
+    else:
+        network = ConvAttention(data.channels)
+    blind = settings.method == "uniform"
+    prior = ContrastPrior() if settings.prior and not blind else None
+    feature, length = _feature(settings, data)
+    return AttentionSampling(
+        Attention(network, prior, smoothing=0.0 if blind else settings.smoothing),
+        feature,
+        _head(settings, length, len(data.classes)),
+        patch_size=settings.patch_size,
+        n_patches=settings.n_patches,
+        overview_size=settings.overview_size,
+        sampler=_SAMPLERS[settings.sampler](),
+    )
+
+
+def _deep_mil(settings: Settings, data: ImageDataset) -> nn.Module:
+    feature, length = _feature(settings, data)
+    return DeepMIL(
+        MILAttention(length, gated=settings.gated),
+        feature,
+        _head(settings, length, len(data.classes)),
+        patch_size=settings.patch_size,
+        grid=settings.grid,
+    )
+
+
+def _cnn(settings: Settings, data: ImageDataset) -> nn.Module:
+    colon = settings.dataset == "colon-cancer"
+    network = resnet8_cnn(data.channels) if colon else resnet16_cnn(data.channels)
+    head = nn.Linear(network.out_features, len(data.classes))
+    return CNN(network, head, scale=settings.scale)
+
+
+def _feature(settings: Settings, data: ImageDataset) -> tuple[nn.Module, int]:
+    channels = data.channels
+    if settings.feature == "ilse":
+        ilse = IlseFeature(channels, settings.patch_size)
+        return ilse, ilse.out_features
+    builders: dict[str, Callable[[], ConvFeature | LeNetFeature | nn.Module]] = {
+        "conv": lambda: ConvFeature(channels),
+        "small": lambda: ConvFeature(channels, (16, 32, 64), strides=(2, 2, 1), pools=(1, 1, 1)),
+        "lenet": lambda: LeNetFeature(channels),
+        "resnet8": lambda: resnet8(channels),
+    }
+    if settings.feature not in builders:
+        known = ", ".join([*builders, "ilse"])
+        raise InputError(f"unknown feature network {settings.feature!r}; choose one of {known}")
+    network = builders[settings.feature]()
+    return network, int(network.out_features)  # type: ignore[arg-type]
+
+
+def _head(settings: Settings, length: int, classes: int) -> nn.Module:
+    if settings.recipe == "paper":
+        return nn.Linear(length, classes)
+    return ScaledLinear(length, classes)

@@ -1,0 +1,107 @@
+"""A data set's parts as loaders, whose order is a function of seed and epoch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import lightning as L
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, Sampler
+
+from foveate.datasets import Batch, ImageDataset, Splits
+
+
+class Order(Sampler[list[int]]):
+    """Batches of indices, shuffled anew each epoch or in their own order.
+
+    Under several processes each takes its own slice of every combined batch, so that together they
+    see what one process would. In training the last, incomplete combined batch is left out; in
+    evaluation every image comes exactly once.
+
+    Args:
+        count: how many images there are.
+        batch_size: images of one process in a step.
+        seed: decides the order; None keeps the images' own.
+    """
+
+    def __init__(self, count: int, batch_size: int, seed: int | None) -> None:
+        self.count = count
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by Lightning before each epoch."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        combined = self.batch_size * _processes()
+        if self.seed is None:
+            return -(-self.count // combined)
+        return max(1, self.count // combined)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        if self.seed is None:
+            order = torch.arange(self.count)
+        else:
+            generator = torch.Generator().manual_seed(1_000_003 * self.seed + self.epoch)
+            order = torch.randperm(self.count, generator=generator)
+        size = self.batch_size
+        combined = size * _processes()
+        for number in range(len(self)):
+            mine = order[number * combined :][_rank() * size : (_rank() + 1) * size]
+            if len(mine):
+                yield mine.tolist()
+
+    @property
+    def sampler(self) -> Order:
+        """Where Lightning looks for `set_epoch`."""
+        return self
+
+
+def _processes() -> int:
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def _rank() -> int:
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+class ImageData(L.LightningDataModule):
+    """Loaders over the parts of a data set.
+
+    Args:
+        splits: the parts.
+        batch_size: images of one process in a step.
+        seed: decides the order of training.
+        workers: processes that read images; 0 reads in this one.
+    """
+
+    def __init__(self, splits: Splits, batch_size: int, seed: int = 0, workers: int = 0) -> None:
+        super().__init__()
+        self.splits = splits
+        self.batch_size = batch_size
+        self.seed = seed
+        self.workers = workers
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Training images in a new order each epoch."""
+        return self._loader(self.splits.train, self.seed)
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """Validation images, each once."""
+        return self._loader(self.splits.validation, None)
+
+    def test_dataloader(self) -> DataLoader[Batch]:
+        """Test images, each once."""
+        return self._loader(self.splits.test, None)
+
+    def _loader(self, part: ImageDataset, seed: int | None) -> DataLoader[Batch]:
+        return DataLoader(
+            range(len(part)),  # type: ignore[arg-type]
+            batch_sampler=Order(len(part), self.batch_size, seed),
+            collate_fn=part.gather,
+            num_workers=self.workers,
+            persistent_workers=self.workers > 0,
+        )

@@ -1,0 +1,106 @@
+"""Measuring a trained model."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics.functional.classification import binary_auroc
+
+from foveate.datasets import Splits
+from foveate.errors import InputError
+from foveate.training.data import ImageData
+from foveate.training.module import Classifier
+from foveate.training.run import load_classifier
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How good a model is.
+
+    Attributes:
+        classes: the name of each class.
+        summary: error, balanced accuracy and, for two classes, AUROC; the mean over draws.
+        spread: the standard deviation of each over draws.
+        confusion: how often each true class (row) was called each class (column), over all draws.
+    """
+
+    classes: tuple[str, ...]
+    summary: dict[str, float]
+    spread: dict[str, float]
+    confusion: list[list[int]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as plain values."""
+        return dataclasses.asdict(self)
+
+
+def evaluate(
+    checkpoint: Path,
+    part: str = "test",
+    draws: int = 0,
+    root: str | None = None,
+    splits: Splits | None = None,
+) -> Figures:
+    """Measure a trained model on a part of its data.
+
+    Args:
+        checkpoint: what `train` wrote.
+        part: train, validation or test.
+        draws: how many random draws to average over; 0 draws without chance.
+        root: where the data lies, if it has moved.
+        splits: the data, if it is there already.
+    """
+    if part not in ("train", "validation", "test"):
+        raise InputError(f"unknown part {part!r}; choose train, validation or test")
+    if draws < 0:
+        raise InputError(f"draws must be 0 or more, but is {draws}")
+    classifier, splits = load_classifier(checkpoint, splits, root)
+    if draws > 0 and not classifier.draws:
+        raise InputError(f"a {classifier.settings.method} model draws nothing; leave draws at 0")
+    parts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+    dataset = parts[part]
+    data = ImageData(Splits(dataset, dataset, dataset), classifier.settings.batch_size)
+
+    results = []
+    confusion = torch.zeros(len(dataset.classes), len(dataset.classes), dtype=torch.int64)
+    for number in range(max(draws, 1)):
+        generator = torch.Generator().manual_seed(number) if draws else None
+        logits = _logits(classifier, data, generator)
+        results.append(_summary(logits, dataset.labels))
+        pairs = dataset.labels * len(dataset.classes) + logits.argmax(-1)
+        confusion += torch.bincount(pairs, minlength=confusion.numel()).view_as(confusion)
+    names = list(results[0])
+    summary = {name: statistics.mean(result[name] for result in results) for name in names}
+    spread = (
+        {name: statistics.stdev(result[name] for result in results) for name in names}
+        if draws > 1
+        else {}
+    )
+    return Figures(dataset.classes, summary, spread, confusion.tolist())
+
+
+@torch.no_grad()
+def _logits(classifier: Classifier, data: ImageData, generator: torch.Generator | None) -> Tensor:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    classifier.to(device).eval()
+    batches = data.test_dataloader()
+    outs = [classifier(batch.to(device).images, generator).logits.cpu() for batch in batches]
+    return torch.cat(outs)
+
+
+def _summary(logits: Tensor, labels: Tensor) -> dict[str, float]:
+    right = logits.argmax(-1) == labels
+    recall = [right[labels == label].float().mean().item() for label in labels.unique()]
+    summary = {
+        "error": 1 - right.float().mean().item(),
+        "balanced accuracy": statistics.mean(recall),
+    }
+    if logits.shape[-1] == 2:
+        summary["AUROC"] = binary_auroc(logits[:, 1] - logits[:, 0], labels).item()
+    return summary

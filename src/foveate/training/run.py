@@ -1,0 +1,211 @@
+"""A run: settings in, a folder with checkpoints, logs and the settings themselves out."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from foveate.datasets import Splits
+from foveate.errors import DataError, InputError
+from foveate.training.building import build_model, build_splits
+from foveate.training.data import ImageData
+from foveate.training.log import EpochLog
+from foveate.training.module import Classifier
+from foveate.training.settings import Settings
+
+LOG = "metrics.csv"
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Where a run runs; it has no say in what comes out, but for rounding.
+
+    Attributes:
+        accelerator: cpu, gpu or auto.
+        devices: how many of them.
+        nodes: how many machines.
+        strategy: how processes work together, as Lightning names it.
+        precision: as Lightning names it, such as 32-true or bf16-mixed.
+        workers: processes that read images.
+    """
+
+    accelerator: str = "auto"
+    devices: str = "auto"
+    nodes: int = 1
+    strategy: str = "auto"
+    precision: str = "32-true"
+    workers: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a finished run left.
+
+    Attributes:
+        folder: where everything is.
+        classifier: the model with its best weights.
+        splits: the data it saw.
+        metrics: loss and error on the test images.
+    """
+
+    folder: Path
+    classifier: Classifier
+    splits: Splits
+    metrics: dict[str, float]
+
+    @property
+    def best(self) -> Path:
+        """The checkpoint of the lowest validation loss."""
+        return self.folder / "best.ckpt"
+
+    @property
+    def curves(self) -> Path:
+        """What was logged after each epoch, as CSV."""
+        return self.folder / LOG
+
+
+def train(
+    settings: Settings,
+    folder: Path,
+    hardware: Hardware | None = None,
+    *,
+    resume: bool = False,
+    patience: int | None = None,
+    progress: bool = True,
+    splits: Splits | None = None,
+) -> Run:
+    """Train a model and test it.
+
+    Args:
+        settings: everything about the run.
+        folder: where to leave it.
+        hardware: where to run it.
+        resume: whether to go on from the folder's last checkpoint.
+        patience: stop after as many epochs without a lower validation loss.
+        progress: whether to show a progress bar.
+        splits: the data, if it is there already.
+
+    Raises:
+        InputError: where the folder holds a run already and `resume` is not asked for, or holds
+            none and it is.
+    """
+    hardware = hardware or Hardware()
+    last = folder / "last.ckpt"
+    if resume and not last.is_file():
+        raise InputError(f"cannot resume: {folder} holds no last.ckpt; leave --resume away")
+    if not resume and last.is_file():
+        raise InputError(f"{folder} holds a run already; add --resume or choose another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    settings.save(folder / "settings.json")
+
+    L.seed_everything(settings.seed, verbose=False)
+    splits = splits or build_splits(settings)
+    classifier = new_classifier(settings, splits)
+    data = ImageData(splits, settings.batch_size, settings.seed, hardware.workers)
+    with warnings.catch_warnings():
+        _quieten_lightning()
+        trainer = _trainer(settings, folder, hardware, patience, progress)
+        trainer.fit(
+            classifier, datamodule=data, ckpt_path=last if resume else None, weights_only=False
+        )
+        (metrics,) = trainer.test(
+            classifier,
+            datamodule=data,
+            ckpt_path=folder / "best.ckpt",
+            verbose=False,
+            weights_only=False,
+        )
+    return Run(folder, classifier, splits, dict(metrics))
+
+
+def new_classifier(settings: Settings, splits: Splits) -> Classifier:
+    """An untrained model for a run."""
+    model = build_model(settings, splits.train)
+    counts = torch.bincount(splits.train.labels, minlength=len(splits.train.classes))
+    return Classifier(model, settings, splits.train.classes, counts)
+
+
+def load_classifier(
+    checkpoint: Path, splits: Splits | None = None, root: str | None = None
+) -> tuple[Classifier, Splits]:
+    """A trained model, and the data it was trained on.
+
+    Raises:
+        DataError: where the file is no checkpoint of foveate's.
+    """
+    if not checkpoint.is_file():
+        raise DataError(f"there is no checkpoint {checkpoint}; `foveate train` writes best.ckpt")
+    try:
+        content = torch.load(checkpoint, map_location="cpu", weights_only=False)
+        values = content["hyper_parameters"]["settings"]
+        settings = Settings.from_dict(values | ({} if root is None else {"root": root}))
+        state = content["state_dict"]
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{checkpoint} is no checkpoint of foveate's, or is damaged ({type(error).__name__}); "
+            "name a best.ckpt or last.ckpt that `foveate train` wrote"
+        ) from error
+    splits = splits or build_splits(settings)
+    classifier = new_classifier(settings, splits)
+    classifier.load_state_dict(state)
+    return classifier.eval(), splits
+
+
+def _trainer(
+    settings: Settings, folder: Path, hardware: Hardware, patience: int | None, progress: bool
+) -> L.Trainer:
+    callbacks: list[L.Callback] = [
+        ModelCheckpoint(
+            folder,
+            filename="best",
+            monitor="validation/loss",
+            save_last=True,
+            enable_version_counter=False,
+        ),
+        EpochLog(folder / LOG),
+    ]
+    if patience is not None:
+        callbacks.append(EarlyStopping("validation/loss", patience=patience))
+    if progress:
+        callbacks.append(RichProgressBar())
+    options: dict[str, Any] = {"accelerator": hardware.accelerator, "devices": hardware.devices}
+    if hardware.devices.isdigit():
+        options["devices"] = int(hardware.devices)
+    return L.Trainer(
+        max_epochs=settings.epochs,
+        callbacks=callbacks,
+        logger=TensorBoardLogger(folder, name="", version="tensorboard"),
+        num_nodes=hardware.nodes,
+        strategy=hardware.strategy,
+        precision=hardware.precision,  # type: ignore[arg-type]
+        gradient_clip_val=settings.clip,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        log_every_n_steps=1,
+        **options,
+    )
+
+
+def _quieten_lightning() -> None:
+    """Hides advice that does not apply: images are read in this process on purpose."""
+    for message in (
+        ".*does not have many workers.*",
+        ".*logging on epoch level in distributed.*",
+        ".*Checkpoint directory.*exists and is not empty.*",
+        ".*LeafSpec.*is deprecated.*",
+    ):
+        warnings.filterwarnings("ignore", message=message)
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,170 @@
+"""All that decides a run: saved with it, and enough to repeat it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import DataError, InputError
+from foveate.types import Size
+
+METHODS = ("ats", "mil", "cnn", "uniform")
+RECIPES = ("default", "paper")
+SAMPLERS = ("systematic", "unordered", "sequential", "replacement", "topk")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about a run.
+
+    Attributes:
+        dataset: which data set.
+        root: the folder it lies in, for one that is not made on the spot.
+        method: ats (attention sampling), mil (deep MIL), cnn, or uniform (blind sampling).
+        recipe: default (AdamW, one cycle, contrast prior) or paper (Adam, no prior).
+        seed: decides weights, order and draws; the data set too.
+        fold: which fold is the test part, for a data set that is cross-validated.
+        epochs: passes over the training images.
+        batch_size: images in a step.
+        learning_rate: the largest.
+        weight_decay: of AdamW.
+        entropy: λ, how much high entropy of the attention is worth.
+        clip: the largest norm of a gradient.
+        class_weights: whether rare classes count more.
+        augment: whether brightness, contrast and position vary.
+        n_patches: patches drawn from an image.
+        patch_size: their height and width.
+        overview_size: height and width of the overview.
+        grid: rows and columns of patches, for deep MIL.
+        gated: whether deep MIL's attention is gated.
+        scale: what images are scaled by, for the CNN.
+        sampler: how cells are drawn.
+        prior: whether attention starts at contrast.
+        smoothing: ε of the attention.
+        attention: conv (a cell a pixel) or pooled.
+        feature: conv, small, lenet, ilse or resnet8.
+    """
+
+    dataset: str = "digits"
+    root: str | None = None
+    method: str = "ats"
+    recipe: str = "default"
+    seed: int = 0
+    fold: int = 0
+    epochs: int = 10
+    batch_size: int = 32
+    learning_rate: float = 1e-2
+    weight_decay: float = 1e-4
+    entropy: float = 1e-4
+    clip: float = 1.0
+    class_weights: bool = False
+    augment: bool = False
+    n_patches: int = 10
+    patch_size: Size = (32, 32)
+    overview_size: Size = (100, 100)
+    grid: Size = (40, 40)
+    gated: bool = False
+    scale: float = 1.0
+    sampler: str = "systematic"
+    prior: bool = True
+    smoothing: float = 1e-5
+    attention: str = "conv"
+    feature: str = "conv"
+
+    def __post_init__(self) -> None:
+        for name, known in [("method", METHODS), ("recipe", RECIPES), ("sampler", SAMPLERS)]:
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(known)}"
+                )
+        for name in ("epochs", "batch_size", "n_patches"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, but is {getattr(self, name)}")
+        if self.learning_rate <= 0:
+            raise InputError(f"learning_rate must be above 0, but is {self.learning_rate}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return dataclasses.asdict(self)
+
+    def save(self, path: Path) -> None:
+        """Write them as JSON."""
+        path.write_text(json.dumps(self.as_dict(), indent=2) + "\n")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Settings:
+        """The way back from `as_dict`, also after a trip through JSON."""
+        unknown = set(values) - {field.name for field in dataclasses.fields(cls)}
+        if unknown:
+            raise DataError(
+                f"settings of another version of foveate: {', '.join(sorted(unknown))} unknown; "
+                "use the version that wrote them"
+            )
+        # JSON has lists for tuples.
+        plain: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in values.items()
+        }
+        return cls(**plain)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "digits": {"feature": "small", "batch_size": 16, "epochs": 8},
+    "megapixel-mnist": {
+        "patch_size": (50, 50),
+        "overview_size": (180, 180),
+        "grid": (30, 30),
+        "batch_size": 128,
+        "epochs": 60,
+    },
+    "colon-cancer": {
+        "patch_size": (27, 27),
+        "overview_size": (100, 100),
+        "grid": (50, 50),
+        "batch_size": 10,
+        "epochs": 120,
+        "learning_rate": 1e-3,
+        "feature": "ilse",
+        "entropy": 1e-2,
+        "augment": True,
+    },
+    "speed-limits": {
+        "patch_size": (100, 100),
+        "overview_size": (288, 384),
+        "grid": (12, 16),
+        "n_patches": 5,
+        "batch_size": 32,
+        "epochs": 60,
+        "learning_rate": 3e-3,
+        "attention": "pooled",
+        "feature": "resnet8",
+        "smoothing": 1e-4,
+        "entropy": 5e-2,
+        "class_weights": True,
+        "augment": True,
+    },
+}
+PRESETS["gtsdb-speed-limits"] = PRESETS["speed-limits"] | {"overview_size": (240, 408)}
+"""What differs from `Settings`' own defaults for each data set."""
+
+PAPER: dict[str, Any] = {"prior": False, "sampler": "sequential", "learning_rate": 1e-3}
+PAPER_FEATURES = {"digits": "lenet", "megapixel-mnist": "lenet"}
+
+
+def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Settings:
+    """The settings of a data set and recipe, with some of them overridden; None overrides nothing.
+
+    Example:
+        >>> settings_for("megapixel-mnist", n_patches=5, epochs=None).epochs
+        60
+    """
+    if dataset not in PRESETS:
+        raise InputError(f"unknown data set {dataset!r}; choose one of {', '.join(PRESETS)}")
+    values = dict(PRESETS[dataset])
+    if recipe == "paper":
+        values |= PAPER
+        values["feature"] = PAPER_FEATURES.get(dataset, values.get("feature", "conv"))
+    values |= {name: value for name, value in overrides.items() if value is not None}
+    return Settings(dataset=dataset, recipe=recipe, **values)
