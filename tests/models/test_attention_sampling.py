@@ -280,7 +280,6 @@ def test_the_state_dict_is_stable() -> None:
         "attention.network.layers.1.weight",
         "attention.network.layers.1.bias",
         "attention.network.layers.2.weight",
-        "attention.network.layers.2.bias",
         "attention.prior.strength",
         "head.weight",
         "head.bias",

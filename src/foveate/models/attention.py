@@ -1,7 +1,8 @@
 """Networks that look at the overview and say how much each cell matters.
 
 An attention network maps an overview (b, c, h_overview, w_overview) to logits of its cells, (b, h,
-w) or (b, 1, h, w). One that loses overview pixels at the border says how many in `margin`.
+w) or (b, 1, h, w). One that loses overview pixels at the border says how many in `margin`. The last
+layer has no bias: the softmax would take it out again.
 """
 
 from __future__ import annotations
@@ -96,10 +97,11 @@ class ConvAttention(nn.Module):
 
     def __init__(self, in_channels: int, channels: int = 8, layers: int = 3) -> None:
         super().__init__()
-        sizes = [in_channels, *[channels] * (layers - 1), 1]
+        sizes = [in_channels, *[channels] * (layers - 1)]
         self.layers = nn.ModuleList(
             nn.Conv2d(before, after, 3, padding=1) for before, after in itertools.pairwise(sizes)
         )
+        self.layers.append(nn.Conv2d(sizes[-1], 1, 3, padding=1, bias=False))
 
     def forward(self, overview: Float[Tensor, "b c oh ow"]) -> Float[Tensor, "b h w"]:
         """The logit of each cell."""
@@ -126,10 +128,11 @@ class PooledAttention(nn.Module):
         self, in_channels: int, channels: tuple[int, ...] = (8, 16, 32), pool: int = 8
     ) -> None:
         super().__init__()
-        sizes = [in_channels, *channels, 1]
+        sizes = [in_channels, *channels]
         self.layers = nn.ModuleList(
             nn.Conv2d(before, after, 3) for before, after in itertools.pairwise(sizes)
         )
+        self.layers.append(nn.Conv2d(sizes[-1], 1, 3, bias=False))
         self.pool = pool
         self.margin = len(self.layers)
 

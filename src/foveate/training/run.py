@@ -161,23 +161,30 @@ def load_classifier(
     return classifier.eval(), splits
 
 
+class ProgressBar(RichProgressBar):
+    """Lightning's, without the number of a version that there is none of."""
+
+    def get_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What to show beside the bar."""
+        metrics: dict[str, Any] = super().get_metrics(*args, **kwargs)
+        metrics.pop("v_num", None)
+        return metrics
+
+
 def _trainer(
     settings: Settings, folder: Path, hardware: Hardware, patience: int | None, progress: bool
 ) -> L.Trainer:
+    # Written at the end of a whole epoch, so that a resumed run starts the next.
+    kept: dict[str, Any] = {"save_on_train_epoch_end": True, "enable_version_counter": False}
     callbacks: list[L.Callback] = [
-        ModelCheckpoint(
-            folder,
-            filename="best",
-            monitor="validation/loss",
-            save_last=True,
-            enable_version_counter=False,
-        ),
+        ModelCheckpoint(folder, filename="best", monitor="validation/loss", **kept),
+        ModelCheckpoint(folder, filename="last", **kept),
         EpochLog(folder / LOG),
     ]
     if patience is not None:
         callbacks.append(EarlyStopping("validation/loss", patience=patience))
     if progress:
-        callbacks.append(RichProgressBar())
+        callbacks.append(ProgressBar())
     options: dict[str, Any] = {"accelerator": hardware.accelerator, "devices": hardware.devices}
     if hardware.devices.isdigit():
         options["devices"] = int(hardware.devices)

@@ -116,8 +116,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "patch_size": (50, 50),
         "overview_size": (180, 180),
         "grid": (30, 30),
-        "batch_size": 128,
-        "epochs": 60,
+        "batch_size": 32,
+        "epochs": 20,
     },
     "colon-cancer": {
         "patch_size": (27, 27),
@@ -158,7 +158,7 @@ def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Set
 
     Example:
         >>> settings_for("megapixel-mnist", n_patches=5, epochs=None).epochs
-        60
+        20
     """
     if dataset not in PRESETS:
         raise InputError(f"unknown data set {dataset!r}; choose one of {', '.join(PRESETS)}")

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from foveate import cli
+
+
+def foveate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Runs the command in this process; its exit code and what it printed."""
+    code = 0
+    try:
+        cli.main(list(arguments))
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    printed = capsys.readouterr()
+    return code, " ".join((printed.out + printed.err).split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "nonsense"], "'nonsense' is not one of"),
+        (["train", "--method", "magic"], "'magic' is not one of"),
+        (["train", "--patch-size", "large"], "--patch-size must be HEIGHTxWIDTH, such as 50x50"),
+        (["train", "--n-patches", "0"], "n_patches must be at least 1, but is 0"),
+        (["train", "megapixel-mnist"], "is read from a folder; name it with --root"),
+        (["train", "--resume"], "--resume needs --out"),
+        (["train", "--colour", "red"], "No such option"),
+        (["evaluate", "missing.ckpt"], "there is no checkpoint missing.ckpt"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, printed = foveate(capsys, *arguments)
+    assert code == 2
+    assert message in printed.replace("│ ", "")
+    assert "Traceback" not in printed
+
+
+def test_missing_data_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = str(tmp_path / "run")
+    code, printed = foveate(
+        capsys, "train", "megapixel-mnist", "--root", str(tmp_path), "--out", out
+    )
+    assert code == 2
+    assert "train-images-idx3-ubyte" in printed
+
+
+def test_help_names_the_commands() -> None:
+    printed = subprocess.check_output([sys.executable, "-m", "foveate.cli", "--help"], text=True)
+    assert "train" in printed
+    assert "evaluate" in printed
+
+
+def test_train_then_evaluate(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from foveate.datasets import Digits
+    from foveate.training import building
+
+    monkeypatch.setattr(
+        building, "Digits", lambda seed: Digits(seed=seed, train=32, validation=16, test=16)
+    )
+    run = tmp_path / "run"
+    code, printed = foveate(
+        capsys, "train", "--epochs", "1", "--out", str(run), "--accelerator", "cpu"
+    )
+    assert code == 0, printed
+    assert "test error" in printed
+    assert "best.ckpt" in printed
+    assert (run / "curves.png").stat().st_size > 1000
+    assert len(list((run / "attention").glob("*.png"))) == 6
+
+    figures = tmp_path / "figures.json"
+    code, printed = foveate(
+        capsys, "evaluate", str(run / "best.ckpt"), "--draws", "2", "--out", str(figures)
+    )
+    assert code == 0, printed
+    assert "balanced accuracy" in printed
+    assert json.loads(figures.read_text())["classes"] == list("0123456789")

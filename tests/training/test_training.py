@@ -1,0 +1,222 @@
+"""Runs on tiny data, from end to end."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from foveate.datasets import MajorityTask, Splits
+from foveate.errors import DataError, InputError
+from foveate.training import (
+    Hardware,
+    Order,
+    Run,
+    Settings,
+    evaluate,
+    load_classifier,
+    read_log,
+    settings_for,
+    train,
+)
+
+CPU = Hardware(accelerator="cpu", devices="1")
+
+
+def tiny_splits(count: int = 24) -> Splits:
+    """Four kinds of squares of 12x12 in images of 96x96."""
+    labels = torch.arange(40) % 10
+    pixels = (20 * (labels + 1)).byte()[:, None, None].expand(40, 12, 12).contiguous()
+    task = MajorityTask(size=(96, 96), noise=2)
+    made = [task.make(pixels.numpy(), labels.numpy(), count, seed) for seed in range(3)]
+    return Splits(*made)
+
+
+def tiny_settings(**overrides: Any) -> Settings:
+    values: dict[str, Any] = {
+        "epochs": 2,
+        "batch_size": 8,
+        "n_patches": 3,
+        "patch_size": (16, 16),
+        "overview_size": (24, 24),
+        "grid": (6, 6),
+    }
+    return settings_for("digits", **values | overrides)
+
+
+def run(folder: Path, **overrides: Any) -> Run:
+    recipe = overrides.pop("train", {})
+    return train(
+        tiny_settings(**overrides), folder, CPU, progress=False, splits=tiny_splits(), **recipe
+    )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"method": "ats"},
+        {"method": "ats", "recipe": "paper"},
+        {"method": "ats", "augment": True, "class_weights": True},
+        {"method": "uniform"},
+        {"method": "mil", "gated": True},
+        {"method": "cnn", "scale": 0.5},
+    ],
+    ids=lambda value: " ".join(str(v) for v in value.values()),
+)
+def test_every_method_trains_and_is_evaluated_alike(
+    tmp_path: Path, overrides: dict[str, Any]
+) -> None:
+    done = run(tmp_path / "run", **overrides)
+    assert 0 <= done.metrics["test/error"] <= 1
+    rows = read_log(done.curves)
+    assert [row["epoch"] for row in rows] == ["1", "2"]
+    assert all(float(row["train/loss"]) > 0 for row in rows)
+    assert (rows[0]["train/entropy"] != "") == (overrides["method"] != "cnn")
+    figures = evaluate(done.best, splits=done.splits)
+    assert figures.summary["error"] == pytest.approx(done.metrics["test/error"], abs=1e-6)
+    assert sum(map(sum, figures.confusion)) == 24
+    saved = json.loads((done.folder / "settings.json").read_text())
+    assert Settings.from_dict(saved) == tiny_settings(**overrides)
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    content: dict[str, torch.Tensor] = torch.load(path, weights_only=False)["state_dict"]
+    return content
+
+
+class InterruptedRunError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("sampler", ["systematic", "sequential"])
+def test_stopping_and_resuming_ends_at_the_same_weights(
+    tmp_path: Path, sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"epochs": 3, "augment": True, "sampler": sampler}
+    whole = run(tmp_path / "whole", **options)
+
+    from foveate.training.module import Classifier
+
+    step = Classifier.training_step
+
+    def interrupted_step(self: Classifier, batch: Any, number: int) -> torch.Tensor:
+        if self.current_epoch == 1 and number == 1:
+            raise InterruptedRunError
+        return step(self, batch, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Classifier, "training_step", interrupted_step)
+        with pytest.raises(InterruptedRunError):
+            run(tmp_path / "halves", **options)
+    torch.manual_seed(99)
+    halves = run(tmp_path / "halves", **options, train={"resume": True})
+
+    first, second = weights(whole.folder / "last.ckpt"), weights(halves.folder / "last.ckpt")
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+    assert [row["epoch"] for row in read_log(halves.curves)] == ["1", "2", "3"]
+    assert whole.metrics == halves.metrics
+
+
+def test_two_processes_train_the_model_of_one(tmp_path: Path) -> None:
+    """Same batches, same weights; each test image is counted once."""
+    program = Path(__file__).with_name("two_processes.py")
+    for processes in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-W", "ignore", str(program), str(tmp_path / processes), processes],
+            check=True,
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
+        )
+    one, two = (weights(tmp_path / folder / "last.ckpt") for folder in ("1", "2"))
+    for name, value in one.items():
+        torch.testing.assert_close(value, two[name], rtol=1e-4, atol=1e-5)
+    errors = [float((tmp_path / folder / "error.txt").read_text()) for folder in ("1", "2")]
+    assert errors[0] == pytest.approx(errors[1], abs=1e-6)
+    assert (13 * errors[0]) == pytest.approx(round(13 * errors[0]), abs=1e-4)
+
+
+def test_the_seed_decides_the_run(tmp_path: Path) -> None:
+    runs = [run(tmp_path / str(number), seed=seed) for number, seed in enumerate([1, 1, 2])]
+    first, same, other = (weights(done.folder / "last.ckpt") for done in runs)
+    assert all(torch.equal(first[name], same[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_evaluation_over_draws_has_a_spread(tmp_path: Path) -> None:
+    done = run(tmp_path / "run", sampler="replacement")
+    figures = evaluate(done.best, draws=3, splits=done.splits)
+    assert figures.spread.keys() == figures.summary.keys()
+    assert sum(map(sum, figures.confusion)) == 3 * 24
+    again = evaluate(done.best, draws=3, splits=done.splits)
+    assert figures == again
+
+
+def test_early_stopping(tmp_path: Path) -> None:
+    done = run(tmp_path / "run", epochs=8, learning_rate=1e-9, train={"patience": 1})
+    assert len(read_log(done.curves)) < 8
+
+
+def test_a_folder_is_never_overwritten_by_accident(tmp_path: Path) -> None:
+    run(tmp_path / "run", epochs=1)
+    with pytest.raises(InputError, match="holds a run already; add --resume or choose another"):
+        run(tmp_path / "run", epochs=1)
+    with pytest.raises(InputError, match=r"holds no last.ckpt; leave --resume away"):
+        run(tmp_path / "other", epochs=1, train={"resume": True})
+
+
+def test_bad_checkpoints_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there is no checkpoint .*missing\.ckpt"):
+        load_classifier(tmp_path / "missing.ckpt")
+    (tmp_path / "bad.ckpt").write_text("not a checkpoint")
+    with pytest.raises(DataError, match=r"is no checkpoint of foveate's, or is damaged"):
+        load_classifier(tmp_path / "bad.ckpt")
+    torch.save({"state_dict": {}}, tmp_path / "foreign.ckpt")
+    with pytest.raises(DataError, match=r"is no checkpoint of foveate's"):
+        load_classifier(tmp_path / "foreign.ckpt")
+
+
+def test_evaluation_refuses_what_it_can_not_do(tmp_path: Path) -> None:
+    done = run(tmp_path / "run", method="cnn", epochs=1)
+    with pytest.raises(InputError, match="a cnn model draws nothing"):
+        evaluate(done.best, draws=2, splits=done.splits)
+    with pytest.raises(InputError, match="unknown part 'tset'"):
+        evaluate(done.best, part="tset")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"method": "atss"}, "unknown method 'atss'; choose one of ats, mil, cnn, uniform"),
+        ({"sampler": "best"}, "unknown sampler 'best'"),
+        ({"epochs": 0}, "epochs must be at least 1, but is 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+    ],
+)
+def test_bad_settings_say_what_to_do(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        settings_for("digits", **values)
+
+
+def test_settings_of_another_version_are_refused() -> None:
+    with pytest.raises(DataError, match="colour unknown; use the version that wrote them"):
+        Settings.from_dict(Settings().as_dict() | {"colour": "red"})
+
+
+def test_order_changes_with_the_epoch_and_covers_everything() -> None:
+    order = Order(20, 5, seed=0)
+    first = list(order)
+    assert first == list(order)
+    order.set_epoch(1)
+    assert first != list(order)
+    assert sorted(itertools.chain(*first)) == list(range(20))
+    assert list(Order(7, 3, seed=None)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [len(batch) for batch in Order(7, 3, seed=0)] == [3, 3]
