@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test lint types unit example bench-bias bench-variance bench-memory clean
+.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory clean
 
 test: lint types unit  ## lint, types and all tests
 
@@ -15,6 +15,9 @@ types: .venv/ready
 
 unit: .venv/ready
 	$(BIN)/python -m pytest
+
+demo: .venv/ready  ## learn where to look in megapixel images, in about two minutes
+	$(BIN)/foveate train
 
 example: .venv/ready  ## learn from 1000x1000 images in about a minute
 	$(BIN)/python examples/majority_shape.py

@@ -148,6 +148,9 @@ def train_command(
 @app.command("evaluate")
 def evaluate_command(
     checkpoint: Annotated[Path, typer.Argument(help="a best.ckpt that `foveate train` wrote")],
+    dataset: Annotated[
+        DatasetName | None, typer.Argument(help="another data set than its own, of its classes")
+    ] = None,
     root: Annotated[Path | None, typer.Option(help="where the data set lies now")] = None,
     part: Annotated[str, typer.Option(help="train, validation or test")] = "test",
     draws: Annotated[
@@ -158,7 +161,11 @@ def evaluate_command(
     """Measure a trained model: error, balanced accuracy, AUROC, confusion matrix."""
     from foveate.training import evaluate
 
-    figures = evaluate(checkpoint, part=part, draws=draws, root=None if root is None else str(root))
+    moved = {
+        "dataset": None if dataset is None else dataset.value,
+        "root": None if root is None else str(root),
+    }
+    figures = evaluate(checkpoint, part=part, draws=draws, moved=moved)
     table = Table("", part, title=str(checkpoint), title_justify="left")
     for name, value in figures.summary.items():
         spread = figures.spread.get(name)

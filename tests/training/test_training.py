@@ -188,6 +188,11 @@ def test_evaluation_refuses_what_it_can_not_do(tmp_path: Path) -> None:
     done = run(tmp_path / "run", method="cnn", epochs=1)
     with pytest.raises(InputError, match="a cnn model draws nothing"):
         evaluate(done.best, draws=2, splits=done.splits)
+    other = tiny_splits()
+    for part in (other.train, other.validation, other.test):
+        part.classes = ("a", "b")
+    with pytest.raises(InputError, match=r"tells 0, 1, .* apart, but digits has the classes a, b"):
+        evaluate(done.best, splits=other)
     with pytest.raises(InputError, match="unknown part 'tset'"):
         evaluate(done.best, part="tset")
 

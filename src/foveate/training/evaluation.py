@@ -44,7 +44,7 @@ def evaluate(
     checkpoint: Path,
     part: str = "test",
     draws: int = 0,
-    root: str | None = None,
+    moved: dict[str, str | None] | None = None,
     splits: Splits | None = None,
 ) -> Figures:
     """Measure a trained model on a part of its data.
@@ -53,14 +53,14 @@ def evaluate(
         checkpoint: what `train` wrote.
         part: train, validation or test.
         draws: how many random draws to average over; 0 draws without chance.
-        root: where the data lies, if it has moved.
+        moved: settings that differ from the checkpoint's: another root or dataset.
         splits: the data, if it is there already.
     """
     if part not in ("train", "validation", "test"):
         raise InputError(f"unknown part {part!r}; choose train, validation or test")
     if draws < 0:
         raise InputError(f"draws must be 0 or more, but is {draws}")
-    classifier, splits = load_classifier(checkpoint, splits, root)
+    classifier, splits = load_classifier(checkpoint, splits, moved)
     if draws > 0 and not classifier.draws:
         raise InputError(f"a {classifier.settings.method} model draws nothing; leave draws at 0")
     parts = {"train": splits.train, "validation": splits.validation, "test": splits.test}

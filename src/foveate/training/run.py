@@ -134,19 +134,30 @@ def new_classifier(settings: Settings, splits: Splits) -> Classifier:
 
 
 def load_classifier(
-    checkpoint: Path, splits: Splits | None = None, root: str | None = None
+    checkpoint: Path,
+    splits: Splits | None = None,
+    moved: dict[str, str | None] | None = None,
 ) -> tuple[Classifier, Splits]:
     """A trained model, and the data it was trained on.
 
+    Args:
+        checkpoint: what `train` wrote.
+        splits: the data, if it is there already.
+        moved: settings that differ from the checkpoint's: another root or dataset. None is no
+            difference.
+
     Raises:
         DataError: where the file is no checkpoint of foveate's.
+        InputError: where the data has other classes than the model.
     """
     if not checkpoint.is_file():
         raise DataError(f"there is no checkpoint {checkpoint}; `foveate train` writes best.ckpt")
     try:
         content = torch.load(checkpoint, map_location="cpu", weights_only=False)
         values = content["hyper_parameters"]["settings"]
-        settings = Settings.from_dict(values | ({} if root is None else {"root": root}))
+        changes = {name: value for name, value in (moved or {}).items() if value is not None}
+        settings = Settings.from_dict(values | changes)
+        classes = tuple(content["hyper_parameters"]["classes"])
         state = content["state_dict"]
     except DataError:
         raise
@@ -156,6 +167,11 @@ def load_classifier(
             "name a best.ckpt or last.ckpt that `foveate train` wrote"
         ) from error
     splits = splits or build_splits(settings)
+    if splits.train.classes != classes:
+        raise InputError(
+            f"{checkpoint} tells {', '.join(classes)} apart, but {settings.dataset} has the "
+            f"classes {', '.join(splits.train.classes)}; evaluate it on data of its own classes"
+        )
     classifier = new_classifier(settings, splits)
     classifier.load_state_dict(state)
     return classifier.eval(), splits

@@ -111,7 +111,7 @@ class Settings:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "digits": {"feature": "small", "batch_size": 16, "epochs": 8},
+    "digits": {"feature": "small", "batch_size": 16, "epochs": 12},
     "megapixel-mnist": {
         "patch_size": (50, 50),
         "overview_size": (180, 180),
