@@ -110,8 +110,8 @@ def train_command(
 ) -> None:
     """Train a model, test it, and draw where it looks.
 
-    Without arguments it learns, in a few minutes, which digit is the most frequent among a few
-    small ones in megapixel images.
+    Without arguments it learns, in a few minutes, which digit is the most
+    frequent among a few small ones in megapixel images.
     """
     from foveate.training import Hardware, settings_for, train
 
