@@ -9,6 +9,9 @@ import pytest
 
 from foveate import cli
 
+# Typer hands commands a context of another class than the one it has them ask for.
+pytestmark = pytest.mark.usefixtures("unchecked_shapes")
+
 
 def foveate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """Runs the command in this process; its exit code and what it printed."""
@@ -30,6 +33,11 @@ def foveate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["train", "--n-patches", "0"], "n_patches must be at least 1, but is 0"),
         (["train", "megapixel-mnist"], "is read from a folder; name it with --root"),
         (["train", "--resume"], "--resume needs --out"),
+        (
+            ["train", "--resume", "--out", "x", "--seed", "3"],
+            "in x; leave --seed away",
+        ),
+        (["train", "--resume", "--out", "x"], "cannot read the settings of a run from x"),
         (["train", "--colour", "red"], "No such option"),
         (["evaluate", "missing.ckpt"], "there is no checkpoint missing.ckpt"),
     ],
@@ -81,6 +89,10 @@ def test_train_then_evaluate(
     assert "best.ckpt" in printed
     assert (run / "curves.png").stat().st_size > 1000
     assert len(list((run / "attention").glob("*.png"))) == 6
+
+    code, printed = foveate(capsys, "train", "--resume", "--out", str(run), "--accelerator", "cpu")
+    assert code == 0, printed
+    assert "1 epochs" in printed
 
     figures = tmp_path / "figures.json"
     code, printed = foveate(

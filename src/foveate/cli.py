@@ -29,6 +29,18 @@ app = typer.Typer(
 )
 console = Console(highlight=False)
 PICTURES = 6
+ANYTIME = {
+    "out",
+    "resume",
+    "patience",
+    "accelerator",
+    "devices",
+    "nodes",
+    "strategy",
+    "precision",
+    "workers",
+}
+"""What may differ between a run and its continuation."""
 
 
 class DatasetName(StrEnum):
@@ -64,6 +76,7 @@ def options() -> None:
 
 @app.command("train")
 def train_command(
+    context: typer.Context,
     dataset: Annotated[DatasetName, typer.Argument(help="what to learn from")] = DatasetName.digits,
     root: Annotated[Path | None, typer.Option(help="the folder the data set lies in")] = None,
     method: Annotated[
@@ -113,8 +126,15 @@ def train_command(
     Without arguments it learns, in a few minutes, which digit is the most
     frequent among a few small ones in megapixel images.
     """
-    from foveate.training import Hardware, settings_for, train
+    from foveate.training import Hardware, Settings, settings_for, train
 
+    hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers)
+    if resume:
+        folder = _run_to_resume(context, out)
+        settings = Settings.load(folder / "settings.json")
+        console.print(_describe(settings))
+        _finish(train(settings, folder, hardware, resume=True, patience=patience))
+        return
     settings = settings_for(
         dataset.value,
         recipe.value,
@@ -136,13 +156,9 @@ def train_command(
         learning_rate=learning_rate,
         entropy=entropy,
     )
-    if resume and out is None:
-        raise typer.BadParameter("--resume needs --out, the folder of the run to go on with")
     folder = out or Path("runs") / f"{dataset}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
-    hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers)
     console.print(_describe(settings))
-    run = train(settings, folder, hardware, resume=resume, patience=patience)
-    _finish(run)
+    _finish(train(settings, folder, hardware, patience=patience))
 
 
 @app.command("evaluate")
@@ -179,6 +195,20 @@ def evaluate_command(
         out.write_text(json.dumps(figures.as_dict(), indent=2) + "\n")
 
 
+def _run_to_resume(context: typer.Context, out: Path | None) -> Path:
+    """The folder to go on in; what decides a run is read from there and can not be given again."""
+    if out is None:
+        raise typer.BadParameter("--resume needs --out, the folder of the run to go on with")
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in ANYTIME and source is not None and source.name == "COMMANDLINE":
+            option = name if name == "dataset" else "--" + name.replace("_", "-")
+            raise typer.BadParameter(
+                f"--resume takes its settings from the run in {out}; leave {option} away"
+            )
+    return out
+
+
 def _size(option: str, text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
@@ -210,13 +240,14 @@ def _finish(run: Run) -> None:
     classifier = run.classifier.cpu().eval()
     with torch.no_grad():
         out = classifier(batch.images)
+    border = getattr(classifier.model, "border", (0.0, 0.0))
     if out.log_attention is not None:
         pictures.mkdir(exist_ok=True)
         for row, guess in enumerate(out.logits.argmax(-1).tolist()):
             said, true = test.classes[guess], test.classes[int(batch.labels[row])]
             title = f"{test.name(row)}: {true}, said {said}"
             path = pictures / f"{row:03d}.png"
-            draw_attention(batch.images, out, row, path, title, test.truth(row))
+            draw_attention(batch.images, out, row, path, title, test.truth(row), border)
     console.print(f"\ntest error [bold]{run.metrics['test/error']:.2%}[/bold]")
     console.print(f"checkpoint {run.best}")
     console.print(f"curves     {run.folder / 'curves.png'}, numbers in {run.curves}")

@@ -113,6 +113,12 @@ def test_the_patch_is_read_where_the_attention_points(margin: int) -> None:
         assert (found - torch.tensor([8, 6])).abs().max() <= 1
 
 
+def test_the_border_is_what_no_cell_covers() -> None:
+    model = small_model(attention=Attention(PooledAttention(3)), overview_size=(40, 80))
+    assert model.border == (0.1, 0.05)
+    assert small_model().border == (0.0, 0.0)
+
+
 def test_eval_is_deterministic_and_ignores_the_rest_of_the_batch() -> None:
     model, images = small_model().eval(), photographs()
     together, again = model(images), model(images)

@@ -165,6 +165,20 @@ def test_early_stopping(tmp_path: Path) -> None:
     assert len(read_log(done.curves)) < 8
 
 
+def test_a_run_that_diverges_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"training diverged: the loss of epoch \d is (nan|inf)"):
+        run(tmp_path / "run", method="cnn", learning_rate=1e30, epochs=3)
+
+
+def test_settings_are_read_back(tmp_path: Path) -> None:
+    settings = tiny_settings(method="mil", seed=3)
+    settings.save(tmp_path / "settings.json")
+    assert Settings.load(tmp_path / "settings.json") == settings
+    (tmp_path / "settings.json").write_text("{")
+    with pytest.raises(DataError, match=r"cannot read the settings of a run from .*settings\.json"):
+        Settings.load(tmp_path / "settings.json")
+
+
 def test_a_folder_is_never_overwritten_by_accident(tmp_path: Path) -> None:
     run(tmp_path / "run", epochs=1)
     with pytest.raises(InputError, match="holds a run already; add --resume or choose another"):

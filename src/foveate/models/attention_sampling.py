@@ -68,6 +68,12 @@ class AttentionSampling(nn.Module):
         self.sampler = Systematic() if sampler is None else sampler
         self.pass_location = pass_location
 
+    @property
+    def border(self) -> tuple[float, float]:
+        """The share of an image's height and width, on each side, that no cell covers."""
+        margin, overview = margin_of(self.attention), self.overview_size
+        return margin[0] / overview[0], margin[1] / overview[1]
+
     def forward(self, images: Images, generator: torch.Generator | None = None) -> Prediction:
         """Classify a batch of images.
 

@@ -28,6 +28,7 @@ def draw_attention(
     path: Path,
     title: str = "",
     truth: Tensor | None = None,
+    border: tuple[float, float] = (0.0, 0.0),
 ) -> None:
     """Draw one image of a batch: what it shows, where the attention lies, and the patches read.
 
@@ -38,6 +39,7 @@ def draw_attention(
         path: where to write the picture.
         title: what to write above it.
         truth: boxes (y0, x0, y1, x1) at level 0 around what decides the label.
+        border: the share of height and width, on each side, that no cell covers.
     """
     if out.log_attention is None or out.draw is None:
         raise InputError("cannot draw the attention of a model that has none, such as a CNN")
@@ -54,8 +56,13 @@ def draw_attention(
     _show(left, overview, extent)
     left.set_title(title or "image")
     _show(middle, overview, extent)
+    top, left_edge = border[0] * height, border[1] * width
     middle.imshow(
-        np.sqrt(attention / attention.max()), extent=extent, cmap="inferno", alpha=0.65, vmin=0
+        np.sqrt(attention / attention.max()),
+        extent=(left_edge, width - left_edge, height - top, top),
+        cmap="inferno",
+        alpha=0.65,
+        vmin=0,
     )
     middle.set_title("attention, and the patches drawn")
     p, q = out.patches.shape[-2:]

@@ -18,6 +18,7 @@ from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy
 
 from foveate.datasets import Batch
+from foveate.errors import InputError
 from foveate.images import AugmentedBatch, ImageBatch, Variation
 from foveate.sampling import entropy
 from foveate.training.settings import Settings
@@ -55,7 +56,7 @@ class Classifier(L.LightningModule):
         self.draws = "generator" in inspect.signature(model.forward).parameters
         # Micro average: each image counts once, whatever its class and process.
         self.accuracy = MulticlassAccuracy(len(classes), average="micro")
-        self.mean_loss = MeanMetric()
+        self.mean_loss = MeanMetric(nan_strategy="disable")  # NaN is to be seen
 
     def forward(self, images: ImageBatch, generator: torch.Generator | None = None) -> Prediction:
         """The model's prediction."""
@@ -96,6 +97,15 @@ class Classifier(L.LightningModule):
         generator = torch.Generator().manual_seed(self._chance(self.global_step, -self.global_rank))
         size = self.settings.overview_size
         return AugmentedBatch(images, Variation.draw(len(images), size, generator), size)
+
+    def on_train_epoch_end(self) -> None:
+        """Ends a run that has gone wrong, rather than training on NaN."""
+        loss = self.trainer.callback_metrics.get("train/loss")
+        if loss is not None and not loss.isfinite():
+            raise InputError(
+                f"training diverged: the loss of epoch {self.current_epoch + 1} is {loss.item()}; "
+                "lower the learning rate, or check the images for values that are not finite"
+            )
 
     def validation_step(self, batch: Batch, number: int) -> None:
         """Loss and error without chance."""

@@ -95,6 +95,22 @@ class Settings:
         path.write_text(json.dumps(self.as_dict(), indent=2) + "\n")
 
     @classmethod
+    def load(cls, path: Path) -> Settings:
+        """The way back from `save`.
+
+        Raises:
+            DataError: where the file is missing or damaged.
+        """
+        try:
+            values = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"cannot read the settings of a run from {path} ({type(error).__name__}); "
+                "name the folder of a run that `foveate train` wrote"
+            ) from error
+        return cls.from_dict(values)
+
+    @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Settings:
         """The way back from `as_dict`, also after a trip through JSON."""
         unknown = set(values) - {field.name for field in dataclasses.fields(cls)}
