@@ -82,6 +82,15 @@ def test_overviews_are_kept_and_right() -> None:
     assert torch.equal(again, fresh)
 
 
+def test_large_overviews_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tiny()
+    kept = data.gather([1, 2]).images.overviews((20, 15))
+    monkeypatch.setattr("foveate.datasets.placed._KEPT", 50 * 20 * 15 - 1)
+    other = tiny()
+    assert torch.equal(other.gather([1, 2]).images.overviews((20, 15)), kept)
+    assert not other._overviews
+
+
 def test_the_paper_s_data_set_takes_megabytes() -> None:
     data = MajorityTask().make(*tiny_digits(), 5000, 0)
     kept = data.placements.glyph.nbytes + data.placements.yx_level0.nbytes + data.glyphs.nbytes

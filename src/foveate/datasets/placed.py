@@ -1,7 +1,7 @@
 """Large images that are kept as small pictures and where they lie, and composed when needed.
 
 Thousands of megapixel images take a few megabytes. A batch is composed on the device that asks for
-it, and overviews are kept once they have been made.
+it, and small overviews are kept once they have been made.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from torch import Tensor
 from foveate.datasets.dataset import ImageDataset
 from foveate.images import ImageBatch, TensorBatch
 from foveate.types import Float64, Int64, Num, Size, UInt8
+
+_KEPT = 2**28
+"""Bytes that the overviews of one size may take for good; larger ones are made each time."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +89,19 @@ class PlacedDataset(ImageDataset):
             pixels.scatter_(1, corner[:, place, None] + inside, picture)
         return pixels.view(-1, 1, height, width)
 
-    def overviews(
-        self, index: Sequence[int], size: Size, composed: TensorBatch
-    ) -> UInt8[Tensor, "b 1 h w"]:
-        """The overviews of some images, made from the composed ones where they are not known."""
-        device = composed.pixels.device
-        key = (size, device)
+    def overviews(self, batch: PlacedBatch, size: Size) -> UInt8[Tensor, "b 1 h w"]:
+        """The overviews of a batch; where they are not known yet it is composed."""
+        if len(self) * size[0] * size[1] > _KEPT:
+            return batch.composed().overviews(size)
+        key = (size, batch.device)
         if key not in self._overviews:
-            empty = torch.zeros(len(self), 1, *size, dtype=torch.uint8, device=device)
+            empty = torch.zeros(len(self), 1, *size, dtype=torch.uint8, device=batch.device)
             self._overviews[key] = (empty, set())
         kept, known = self._overviews[key]
-        where = torch.tensor(list(index), device=device)
-        if not known.issuperset(index):
-            kept[where] = composed.overviews(size)
-            known.update(index)
+        where = torch.tensor(batch.index, device=batch.device)
+        if not known.issuperset(batch.index):
+            kept[where] = batch.composed().overviews(size)
+            known.update(batch.index)
         return kept[where]
 
     def __getstate__(self) -> dict[str, object]:
@@ -137,7 +139,7 @@ class PlacedBatch(ImageBatch):
         """See `ImageBatch.overviews`."""
         if size == self.dataset.size:
             return self.composed().pixels
-        return self.dataset.overviews(self.index, size, self.composed())
+        return self.dataset.overviews(self, size)
 
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
