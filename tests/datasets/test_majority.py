@@ -85,10 +85,10 @@ def test_overviews_are_kept_and_right() -> None:
 def test_large_overviews_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     data = tiny()
     kept = data.gather([1, 2]).images.overviews((20, 15))
-    monkeypatch.setattr("foveate.datasets.placed._KEPT", 50 * 20 * 15 - 1)
+    monkeypatch.setattr("foveate.images.kept.LIMIT", 50 * 20 * 15 - 1)
     other = tiny()
     assert torch.equal(other.gather([1, 2]).images.overviews((20, 15)), kept)
-    assert not other._overviews
+    assert not other.kept._kept
 
 
 def test_the_paper_s_data_set_takes_megabytes() -> None:

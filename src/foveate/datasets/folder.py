@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,18 @@ import numpy as np
 import torch
 from PIL import Image as PillowImage
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from foveate.datasets.dataset import ImageDataset
 from foveate.errors import DataError, InputError
-from foveate.images import ImageBatch, ListBatch, TensorBatch, TensorImage
+from foveate.images import (
+    ImageBatch,
+    ImagePool,
+    ListBatch,
+    PooledBatch,
+    TensorBatch,
+    TensorImage,
+)
 from foveate.types import Float64, UInt8
 
 _COLOURS = {1: "L", 3: "RGB"}
@@ -99,7 +108,9 @@ class FileDataset(ImageDataset):
         classes: the name of each class.
         boxes: the truth (y0, x0, y1, x1) of each image; none known if left out.
         channels: 3 for colour or 1 for grey; files that have others are converted.
-        keep: whether decoded images stay in memory. A loader's workers each keep their own.
+        keep: whether decoded images stay in memory. Then all are decoded at the first look, and if
+            they are of one size a GPU gets them once and for all. A loader's workers decode for
+            themselves.
 
     Raises:
         InputError: for no images, labels, classes or boxes that do not fit them, or other channels.
@@ -132,7 +143,7 @@ class FileDataset(ImageDataset):
         self.boxes = None if boxes is None else list(boxes)
         self.channels = channels
         self.keep = keep
-        self._kept: dict[int, Tensor] = {}
+        self._kept: list[Tensor] | ImagePool | None = None
 
     def images(self, index: Sequence[int]) -> ImageBatch:
         """See `ImageDataset.images`; one tensor where the images are of one size.
@@ -142,7 +153,11 @@ class FileDataset(ImageDataset):
         """
         if not index:
             raise InputError("a batch needs at least one image, but the index is empty")
-        pixels = [self._pixels(i) for i in index]
+        kept = self._keep() if self.keep and get_worker_info() is None else None
+        if isinstance(kept, ImagePool):
+            where = torch.tensor(list(index), dtype=torch.int64)
+            return PooledBatch(kept, where, where)
+        pixels = [self._decode(i) if kept is None else kept[i] for i in index]
         if len({image.shape for image in pixels}) == 1:
             return TensorBatch(torch.stack(pixels))
         return ListBatch([TensorImage(image) for image in pixels])
@@ -155,17 +170,21 @@ class FileDataset(ImageDataset):
         """The file's name."""
         return self.paths[index].name
 
-    def _pixels(self, index: int) -> UInt8[Tensor, "c H W"]:
-        if index in self._kept:
-            return self._kept[index]
-        pixels = decode_image(self.paths[index], self.channels)
-        if self.keep:
-            self._kept[index] = pixels
-        return pixels
+    def _decode(self, index: int) -> UInt8[Tensor, "c H W"]:
+        return decode_image(self.paths[index], self.channels)
+
+    def _keep(self) -> list[Tensor] | ImagePool:
+        """All the images, decoded once, in one pool if they are of one size."""
+        if self._kept is None:
+            with ThreadPoolExecutor() as threads:  # decoders release the interpreter
+                images = list(threads.map(self._decode, range(len(self))))
+            alike = len({image.shape for image in images}) == 1
+            self._kept = ImagePool(torch.stack(images)) if alike else images
+        return self._kept
 
     def __getstate__(self) -> dict[str, Any]:
         # Spawned workers decode for themselves: sending every image costs one open file for each.
-        return {**self.__dict__, "_kept": {}}
+        return {**self.__dict__, "_kept": None}
 
 
 def _colours_of(channels: int) -> str:

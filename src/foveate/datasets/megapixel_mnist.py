@@ -1,8 +1,8 @@
 """Megapixel MNIST, exactly the paper's: 1500x1500, 5 digits, 50 patches of noise, 5000/1000 images.
 
-Training images are made from MNIST's training digits, test images from its test digits. Validation
-images are other images of the training digits: good to choose a checkpoint by, a little too good to
-report. Reads the four original idx files, compressed or not, from a folder.
+Training images are made from MNIST's training digits but the last 5000, validation images from
+those, test images from its test digits: no digit is seen in two parts. Reads the four original idx
+files, compressed or not, from a folder.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from foveate.datasets.majority import Bytes, Integers, MajorityTask
 from foveate.errors import DataError
 
 PAPER = MajorityTask(size=(1500, 1500), noise=50, same=3, others=2)
+HELD_BACK = 5000
+"""Training digits that only validation images show."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,12 @@ class MegapixelMNIST:
 
     def splits(self) -> Splits:
         """Make the images."""
-        train, test = load_mnist(self.root, "train"), load_mnist(self.root, "t10k")
+        digits, labels = load_mnist(self.root, "train")
+        seen = max(len(digits) - HELD_BACK, len(digits) // 2)
         return Splits(
-            self.task.make(*train, self.train, 3 * self.seed),
-            self.task.make(*train, self.validation, 3 * self.seed + 1),
-            self.task.make(*test, self.test, 3 * self.seed + 2),
+            self.task.make(digits[:seen], labels[:seen], self.train, 3 * self.seed),
+            self.task.make(digits[seen:], labels[seen:], self.validation, 3 * self.seed + 1),
+            self.task.make(*load_mnist(self.root, "t10k"), self.test, 3 * self.seed + 2),
         )
 
 

@@ -13,11 +13,8 @@ import torch
 from torch import Tensor
 
 from foveate.datasets.dataset import ImageDataset
-from foveate.images import ImageBatch, TensorBatch
+from foveate.images import ImageBatch, KeptOverviews, TensorBatch
 from foveate.types import Float64, Int64, Num, Size, UInt8
-
-_KEPT = 2**28
-"""Bytes that the overviews of one size may take for good; larger ones are made each time."""
 
 
 @dataclass(frozen=True)
@@ -63,50 +60,36 @@ class PlacedDataset(ImageDataset):
         self.size = size
         self.decisive = decisive
         self._on_device: dict[torch.device, tuple[Tensor, Tensor, Tensor]] = {}
-        self._overviews: dict[tuple[Size, torch.device], tuple[Tensor, set[int]]] = {}
+        self.kept = KeptOverviews(len(labels))
 
     def images(self, index: Sequence[int]) -> PlacedBatch:
         """See `ImageDataset.images`."""
-        return PlacedBatch(self, list(index), torch.device("cpu"))
+        where = torch.tensor(list(index), dtype=torch.int64)
+        return PlacedBatch(self, where, where)
 
     def truth(self, index: int) -> Float64[Tensor, "m 4"]:
         """See `ImageDataset.truth`: the pictures that decide the label."""
         corner = self.placements.yx_level0[index, : self.decisive].double()
         return torch.cat([corner, corner + self.glyphs.shape[-1]], dim=-1)
 
-    def compose(self, index: Sequence[int], device: torch.device) -> UInt8[Tensor, "b 1 H W"]:
-        """The images themselves, in full."""
+    def compose(self, index: Int64[Tensor, " b"]) -> UInt8[Tensor, "b 1 H W"]:
+        """The images themselves, in full, on the device that the index is on."""
+        device = index.device
         glyphs, glyph, yx = self._tensors(device)
         (height, width), side = self.size, glyphs.shape[-1]
-        where = torch.tensor(list(index), device=device)
         offset = torch.arange(side, device=device)
         inside = (offset[:, None] * width + offset).flatten()
-        corner = yx[where, :, 0] * width + yx[where, :, 1]
+        corner = yx[index, :, 0] * width + yx[index, :, 1]
         pixels = torch.zeros(len(index), height * width, dtype=torch.uint8, device=device)
         # One placement of every image at a time: what is laid down later covers what came before.
         for place in range(glyph.shape[1]):
-            picture = glyphs[glyph[where, place]].flatten(1)
+            picture = glyphs[glyph[index, place]].flatten(1)
             pixels.scatter_(1, corner[:, place, None] + inside, picture)
         return pixels.view(-1, 1, height, width)
 
-    def overviews(self, batch: PlacedBatch, size: Size) -> UInt8[Tensor, "b 1 h w"]:
-        """The overviews of a batch; where they are not known yet it is composed."""
-        if len(self) * size[0] * size[1] > _KEPT:
-            return batch.composed().overviews(size)
-        key = (size, batch.device)
-        if key not in self._overviews:
-            empty = torch.zeros(len(self), 1, *size, dtype=torch.uint8, device=batch.device)
-            self._overviews[key] = (empty, set())
-        kept, known = self._overviews[key]
-        where = torch.tensor(batch.index, device=batch.device)
-        if not known.issuperset(batch.index):
-            kept[where] = batch.composed().overviews(size)
-            known.update(batch.index)
-        return kept[where]
-
     def __getstate__(self) -> dict[str, object]:
         # What can be made again does not travel to other processes.
-        return self.__dict__ | {"_on_device": {}, "_overviews": {}}
+        return self.__dict__ | {"_on_device": {}}
 
     def _tensors(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         if device not in self._on_device:
@@ -116,30 +99,40 @@ class PlacedDataset(ImageDataset):
 
 
 class PlacedBatch(ImageBatch):
-    """Images of a placed data set that are composed at the first look at their pixels."""
+    """Images of a placed data set that are composed at the first look at their pixels.
 
-    def __init__(self, dataset: PlacedDataset, index: list[int], device: torch.device) -> None:
+    Args:
+        dataset: the data set.
+        where: which of its images, on the host.
+        index: the same, where the images are to be composed.
+    """
+
+    def __init__(
+        self, dataset: PlacedDataset, where: Int64[Tensor, " b"], index: Int64[Tensor, " b"]
+    ) -> None:
         self.dataset = dataset
+        self.where = where
         self.index = index
-        self.device = device
         self._composed: TensorBatch | None = None
 
     @property
     def sizes(self) -> list[Size]:
         """See `ImageBatch.sizes`."""
-        return [self.dataset.size] * len(self.index)
+        return [self.dataset.size] * len(self.where)
 
     def composed(self) -> TensorBatch:
         """The images themselves, in full."""
         if self._composed is None:
-            self._composed = TensorBatch(self.dataset.compose(self.index, self.device))
+            self._composed = TensorBatch(self.dataset.compose(self.index))
         return self._composed
 
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`."""
         if size == self.dataset.size:
             return self.composed().pixels
-        return self.dataset.overviews(self, size)
+        return self.dataset.kept.get(
+            self.where, size, self.index.device, lambda: self.composed().overviews(size)
+        )
 
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
@@ -147,6 +140,20 @@ class PlacedBatch(ImageBatch):
         """See `ImageBatch.read_patches`."""
         return self.composed().read_patches(yx_level0, size)
 
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """See `ImageBatch.sources`: which images."""
+        return (self.index,)
+
+    def read_from(
+        self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_from`."""
+        (index,) = sources
+        return TensorBatch(self.dataset.compose(index)).read_patches(yx_level0, size)
+
     def to(self, device: torch.device | str, non_blocking: bool = False) -> PlacedBatch:
         """See `ImageBatch.to`."""
-        return PlacedBatch(self.dataset, self.index, torch.device(device))
+        return PlacedBatch(
+            self.dataset, self.where, self.where.to(device, non_blocking=non_blocking)
+        )

@@ -10,16 +10,21 @@ from foveate.images.batch import (
     read_patches,
 )
 from foveate.images.image import Image
+from foveate.images.kept import KeptOverviews
 from foveate.images.opening import Openable, open_image
+from foveate.images.pooled import ImagePool, PooledBatch
 from foveate.images.tensor_image import TensorImage
 
 __all__ = [
     "AugmentedBatch",
     "Image",
     "ImageBatch",
+    "ImagePool",
     "Images",
+    "KeptOverviews",
     "ListBatch",
     "Openable",
+    "PooledBatch",
     "TensorBatch",
     "TensorImage",
     "Variation",

@@ -30,6 +30,11 @@ class Variation:
     gain: Float[Tensor, " b"]
     bias: Float[Tensor, " b"]
 
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Variation:
+        """The same on another device."""
+        values = (self.shift, self.gain, self.bias)
+        return Variation(*(value.to(device, non_blocking=non_blocking) for value in values))
+
     @staticmethod
     def draw(
         count: int,
@@ -81,31 +86,58 @@ class AugmentedBatch(ImageBatch):
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; floats from 0 to 1."""
         overviews = self.batch.overviews(size)
-        shift = self._scaled([size] * len(self)).to(overviews.device)
+        shift = self._scaled(self.variation, [size] * len(self), overviews.device)
         shifted = gather_patches(overviews, -shift[:, None], size)
-        return self._recoloured(shifted)[:, 0]
+        return _recoloured(shifted, self.variation)[:, 0]
 
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
     ) -> Num[Tensor, "b n c p q"]:
         """See `ImageBatch.read_patches`; floats from 0 to 1."""
-        shift = self._scaled(self.sizes).to(yx_level0.device)
-        return self._recoloured(self.batch.read_patches(yx_level0 - shift[:, None], size))
+        corners = yx_level0 - self._scaled(self.variation, self.sizes, yx_level0.device)[:, None]
+        return _recoloured(self.batch.read_patches(corners, size), self.variation)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> AugmentedBatch:
         """See `ImageBatch.to`."""
         moved = self.batch.to(device, non_blocking=non_blocking)
-        return AugmentedBatch(moved, self.variation, self.overview_size)
+        variation = self.variation.to(device, non_blocking=non_blocking)
+        return AugmentedBatch(moved, variation, self.overview_size)
 
-    def _scaled(self, sizes: list[Size]) -> Int64[Tensor, "b 2"]:
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """See `ImageBatch.sources`: those of the images, and the variation."""
+        inner, variation = self.batch.sources, self.variation
+        return (*inner, variation.shift, variation.gain, variation.bias) if inner else ()
+
+    def read_from(
+        self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_from`."""
+        *inner, shift, gain, bias = sources
+        variation = Variation(shift, gain, bias)
+        corners = yx_level0 - self._scaled(variation, self.sizes, yx_level0.device)[:, None]
+        return _recoloured(self.batch.read_from(tuple(inner), corners, size), variation)
+
+    def _scaled(
+        self, variation: Variation, sizes: list[Size], device: torch.device
+    ) -> Int64[Tensor, "b 2"]:
         """The shift in pixels of views of these sizes."""
-        ratio = torch.tensor(sizes).double() / torch.tensor(self.overview_size)
-        return (self.variation.shift * ratio).round().long()
-
-    def _recoloured(self, pixels: Num[Tensor, "b n c p q"]) -> Float[Tensor, "b n c p q"]:
-        gain, bias = (
-            value.to(pixels.device).view(-1, 1, 1, 1, 1)
-            for value in (self.variation.gain, self.variation.bias)
+        shift = variation.shift.to(device)
+        if len(set(sizes)) > 1:
+            ratio = torch.tensor(sizes).double() / torch.tensor(self.overview_size)
+            return (shift * ratio.to(device)).round().long()
+        # Without a tensor of sizes nothing is copied from the host, which a recording forbids.
+        down, right = (
+            shift[:, axis].double() * (sizes[0][axis] / self.overview_size[axis]) for axis in (0, 1)
         )
-        colours = pixels / 255 if pixels.dtype == torch.uint8 else pixels
-        return (gain * colours + bias).clamp(0, 1)
+        return torch.stack([down, right], dim=1).round().long()
+
+
+def _recoloured(
+    pixels: Num[Tensor, "b n c p q"], variation: Variation
+) -> Float[Tensor, "b n c p q"]:
+    gain, bias = (
+        value.to(pixels.device).view(-1, 1, 1, 1, 1) for value in (variation.gain, variation.bias)
+    )
+    colours = pixels / 255 if pixels.dtype == torch.uint8 else pixels
+    return (gain * colours + bias).clamp(0, 1)

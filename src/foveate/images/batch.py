@@ -38,6 +38,17 @@ class ImageBatch(ABC):
     ) -> Num[Tensor, "b n c p q"]:
         """Rectangles of the full resolution, from their corners; 0 outside an image."""
 
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """The tensors that patches are read from; none where they are read from files."""
+        return ()
+
+    def read_from(
+        self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """What `read_patches` would read if these were the batch's sources."""
+        raise InputError(f"patches of a {type(self).__name__} are not read from tensors")
+
     def __len__(self) -> int:
         return len(self.sizes)
 
@@ -73,7 +84,19 @@ class TensorBatch(ImageBatch):
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
     ) -> Num[Tensor, "b n c p q"]:
         """See `ImageBatch.read_patches`."""
-        return gather_patches(self.pixels, yx_level0.to(self.pixels.device), size)
+        return self.read_from(self.sources, yx_level0, size)
+
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """See `ImageBatch.sources`: the pixels."""
+        return (self.pixels,)
+
+    def read_from(
+        self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_from`."""
+        (pixels,) = sources
+        return gather_patches(pixels, yx_level0.to(pixels.device), size)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> TensorBatch:
         """See `ImageBatch.to`."""

@@ -66,8 +66,8 @@ def build_splits(settings: Settings) -> Splits:
     if name == "colon-cancer":
         return colon_cancer_splits(root, fold=settings.fold, seed=seed)
     if name == "speed-limits":
-        return speed_limits_splits(root, seed=seed)
-    return gtsdb_speed_limits_splits(root, seed=seed)
+        return speed_limits_splits(root, seed=seed, keep=True)
+    return gtsdb_speed_limits_splits(root, seed=seed, keep=True)
 
 
 def build_model(settings: Settings, data: ImageDataset) -> nn.Module:
@@ -82,14 +82,10 @@ def build_model(settings: Settings, data: ImageDataset) -> nn.Module:
 
 
 def _attention_sampling(settings: Settings, data: ImageDataset) -> nn.Module:
-    network: nn.Module
-    if settings.method == "uniform":
-        network = UniformAttention(settings.overview_size)
-    elif settings.attention == "pooled":
-        network = PooledAttention(data.channels)
-    else:
-        network = ConvAttention(data.channels)
     blind = settings.method == "uniform"
+    network = (
+        UniformAttention(settings.overview_size) if blind else _attention(settings, data.channels)
+    )
     prior = ContrastPrior() if settings.prior and not blind else None
     feature, length = _feature(settings, data)
     return AttentionSampling(
@@ -101,6 +97,15 @@ def _attention_sampling(settings: Settings, data: ImageDataset) -> nn.Module:
         overview_size=settings.overview_size,
         sampler=_SAMPLERS[settings.sampler](),
     )
+
+
+def _attention(settings: Settings, channels: int) -> nn.Module:
+    builders: dict[str, Callable[[], nn.Module]] = {
+        "conv": lambda: ConvAttention(channels),
+        "deep": lambda: ConvAttention(channels, channels=16, layers=4),
+        "pooled": lambda: PooledAttention(channels),
+    }
+    return _chosen("attention", settings.attention, builders)
 
 
 def _deep_mil(settings: Settings, data: ImageDataset) -> nn.Module:
@@ -123,20 +128,24 @@ def _cnn(settings: Settings, data: ImageDataset) -> nn.Module:
 
 def _feature(settings: Settings, data: ImageDataset) -> tuple[nn.Module, int]:
     channels = data.channels
-    if settings.feature == "ilse":
-        ilse = IlseFeature(channels, settings.patch_size)
-        return ilse, ilse.out_features
-    builders: dict[str, Callable[[], ConvFeature | LeNetFeature | nn.Module]] = {
+    builders: dict[str, Callable[[], nn.Module]] = {
         "conv": lambda: ConvFeature(channels),
+        "deep": lambda: ConvFeature(
+            channels, (32, 64, 128, 128), (5, 3, 3, 3), strides=(1,) * 4, pools=(2, 2, 1, 1)
+        ),
         "small": lambda: ConvFeature(channels, (16, 32, 64), strides=(2, 2, 1), pools=(1, 1, 1)),
         "lenet": lambda: LeNetFeature(channels),
+        "ilse": lambda: IlseFeature(channels, settings.patch_size),
         "resnet8": lambda: resnet8(channels),
     }
-    if settings.feature not in builders:
-        known = ", ".join([*builders, "ilse"])
-        raise InputError(f"unknown feature network {settings.feature!r}; choose one of {known}")
-    network = builders[settings.feature]()
+    network = _chosen("feature", settings.feature, builders)
     return network, int(network.out_features)  # type: ignore[arg-type]
+
+
+def _chosen(what: str, name: str, builders: dict[str, Callable[[], nn.Module]]) -> nn.Module:
+    if name not in builders:
+        raise InputError(f"unknown {what} network {name!r}; choose one of {', '.join(builders)}")
+    return builders[name]()
 
 
 def _head(settings: Settings, length: int, classes: int) -> nn.Module:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import lightning as L
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
 
 from foveate.datasets import Batch, ImageDataset, Splits
@@ -23,9 +24,11 @@ class Order(Sampler[list[int]]):
         count: how many images there are.
         batch_size: images of one process in a step.
         seed: decides the order; None keeps the images' own.
+        passes: how often an epoch goes through the images.
     """
 
-    def __init__(self, count: int, batch_size: int, seed: int | None) -> None:
+    def __init__(self, count: int, batch_size: int, seed: int | None, passes: int = 1) -> None:
+        self.passes = passes
         self.count = count
         self.batch_size = batch_size
         self.seed = seed
@@ -39,20 +42,23 @@ class Order(Sampler[list[int]]):
         combined = self.batch_size * _processes()
         if self.seed is None:
             return -(-self.count // combined)
-        return max(1, self.count // combined)
+        return self.passes * max(1, self.count // combined)
 
     def __iter__(self) -> Iterator[list[int]]:
-        if self.seed is None:
-            order = torch.arange(self.count)
-        else:
-            generator = torch.Generator().manual_seed(1_000_003 * self.seed + self.epoch)
-            order = torch.randperm(self.count, generator=generator)
         size = self.batch_size
         combined = size * _processes()
-        for number in range(len(self)):
-            mine = order[number * combined :][_rank() * size : (_rank() + 1) * size]
-            if len(mine):
-                yield mine.tolist()
+        for number in range(self.passes):
+            order = self._order(self.epoch * self.passes + number)
+            for start in range(0, len(self) // self.passes * combined, combined):
+                mine = order[start:][_rank() * size : (_rank() + 1) * size]
+                if len(mine):
+                    yield mine.tolist()
+
+    def _order(self, number: int) -> Tensor:
+        if self.seed is None:
+            return torch.arange(self.count)
+        generator = torch.Generator().manual_seed(1_000_003 * self.seed + number)
+        return torch.randperm(self.count, generator=generator)
 
     @property
     def sampler(self) -> Order:
@@ -76,10 +82,14 @@ class ImageData(L.LightningDataModule):
         batch_size: images of one process in a step.
         seed: decides the order of training.
         workers: processes that read images; 0 reads in this one.
+        passes: how often a training epoch goes through the images.
     """
 
-    def __init__(self, splits: Splits, batch_size: int, seed: int = 0, workers: int = 0) -> None:
+    def __init__(
+        self, splits: Splits, batch_size: int, seed: int = 0, workers: int = 0, passes: int = 1
+    ) -> None:
         super().__init__()
+        self.passes = passes
         self.splits = splits
         self.batch_size = batch_size
         self.seed = seed
@@ -87,7 +97,7 @@ class ImageData(L.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Training images in a new order each epoch."""
-        return self._loader(self.splits.train, self.seed)
+        return self._loader(self.splits.train, self.seed, self.passes)
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Validation images, each once."""
@@ -97,10 +107,10 @@ class ImageData(L.LightningDataModule):
         """Test images, each once."""
         return self._loader(self.splits.test, None)
 
-    def _loader(self, part: ImageDataset, seed: int | None) -> DataLoader[Batch]:
+    def _loader(self, part: ImageDataset, seed: int | None, passes: int = 1) -> DataLoader[Batch]:
         return DataLoader(
             range(len(part)),  # type: ignore[arg-type]
-            batch_sampler=Order(len(part), self.batch_size, seed),
+            batch_sampler=Order(len(part), self.batch_size, seed, passes),
             collate_fn=part.gather,
             num_workers=self.workers,
             persistent_workers=self.workers > 0,

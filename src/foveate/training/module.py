@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy
 
@@ -21,8 +22,12 @@ from foveate.datasets import Batch
 from foveate.errors import InputError
 from foveate.images import AugmentedBatch, ImageBatch, Variation
 from foveate.sampling import entropy
+from foveate.training.recording import RecordedStep, Values
 from foveate.training.settings import Settings
 from foveate.types import Prediction
+
+_MEASURED = ("loss", "error", "entropy")
+"""What is reported of the steps of an epoch; a model without attention has no entropy."""
 
 
 class Classifier(L.LightningModule):
@@ -57,6 +62,9 @@ class Classifier(L.LightningModule):
         # Micro average: each image counts once, whatever its class and process.
         self.accuracy = MulticlassAccuracy(len(classes), average="micro")
         self.mean_loss = MeanMetric(nan_strategy="disable")  # NaN is to be seen
+        self._totals: Tensor | None = None
+        self._recorded: RecordedStep | None = None
+        self._replayed = False
 
     def forward(self, images: ImageBatch, generator: torch.Generator | None = None) -> Prediction:
         """The model's prediction."""
@@ -71,32 +79,57 @@ class Classifier(L.LightningModule):
 
     def training_step(self, batch: Batch, number: int) -> Tensor:
         """One step: cross-entropy minus λ H(a)."""
-        generator = torch.Generator(self.device)
-        generator.manual_seed(self._chance(self.global_step, self.global_rank + 1))
         images = self._augmented(batch.images) if self.settings.augment else batch.images
+        seed = self._chance(self.global_step, self.global_rank + 1)
+        self._replayed = self._recorded is not None and len(images.sources) > 0
+        if self._replayed:
+            assert self._recorded is not None
+            values = self._recorded(images, batch.labels, seed)
+        else:
+            generator = torch.Generator(self.device).manual_seed(seed)
+            values = self._objective(images, batch.labels, generator)
+        measured = torch.stack([values[name].detach() for name in _MEASURED if name in values])
+        self._totals = measured if self._totals is None else self._totals + measured
+        return values["objective"]
+
+    def _objective(self, images: ImageBatch, labels: Tensor, generator: torch.Generator) -> Values:
         out = self(images, generator)
-        cross_entropy = F.cross_entropy(out.logits, batch.labels, weight=self.class_weight)
-        loss = cross_entropy
-        log: dict[str, Any] = {"loss": cross_entropy.detach()}
+        cross_entropy = F.cross_entropy(out.logits, labels, weight=self.class_weight)
+        wrong = (out.logits.detach().argmax(-1) != labels).float().mean()
+        values = {"objective": cross_entropy, "loss": cross_entropy, "error": wrong}
         if out.log_attention is not None:
             uncertainty = entropy(out.log_attention).mean()
-            loss = loss - self.settings.entropy * uncertainty
-            log["entropy"] = uncertainty.detach()
-        error = (out.logits.detach().argmax(-1) != batch.labels).float().mean()
-        log["error"] = error
-        self.log_dict(
-            {f"train/{name}": value for name, value in log.items()},
-            prog_bar=True,
-            on_step=False,
-            on_epoch=True,
-            batch_size=len(batch),
-        )
-        return loss
+            values["objective"] = cross_entropy - self.settings.entropy * uncertainty
+            values["entropy"] = uncertainty
+        return values
+
+    def record(self) -> None:
+        """From now on replay the step from a recording, where images are read from tensors."""
+        self._recorded = RecordedStep(self._objective, self)
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        """The gradient, where a replayed step has not left it already."""
+        if not self._replayed:
+            super().backward(loss, *args, **kwargs)
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
+        """Forgets the last gradient, where a replayed step has not overwritten it already."""
+        if not self._replayed:
+            super().optimizer_zero_grad(epoch, batch_idx, optimizer)
+
+    def on_train_batch_end(self, outputs: Any, batch: Batch, number: int) -> None:
+        """Reports the means over an epoch at its last step."""
+        if self.trainer.is_last_batch and self._totals is not None:
+            means = (self._totals / (number + 1)).unbind()
+            log = {f"train/{name}": mean for name, mean in zip(_MEASURED, means, strict=False)}
+            self.log_dict(log, prog_bar=True, on_step=True, on_epoch=False, sync_dist=True)
+            self._totals = None
 
     def _augmented(self, images: ImageBatch) -> ImageBatch:
         generator = torch.Generator().manual_seed(self._chance(self.global_step, -self.global_rank))
         size = self.settings.overview_size
-        return AugmentedBatch(images, Variation.draw(len(images), size, generator), size)
+        variation = Variation.draw(len(images), size, generator).to(self.device, non_blocking=True)
+        return AugmentedBatch(images, variation, size)
 
     def on_train_epoch_end(self) -> None:
         """Ends a run that has gone wrong, rather than training on NaN."""
@@ -137,10 +170,14 @@ class Classifier(L.LightningModule):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """AdamW on one cycle, or the paper's Adam."""
         settings = self.settings
+        fused = self.device.type == "cuda" or None  # one launch; None is torch's own choice
         if settings.recipe == "paper":
-            return torch.optim.Adam(self.parameters(), lr=settings.learning_rate)
+            return torch.optim.Adam(self.parameters(), lr=settings.learning_rate, fused=fused)
         optimiser = torch.optim.AdamW(
-            self.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+            self.parameters(),
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            fused=fused,
         )
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimiser,

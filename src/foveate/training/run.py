@@ -10,6 +10,7 @@ from typing import Any
 
 import lightning as L
 import torch
+from lightning.pytorch.accelerators import CUDAAccelerator
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 
@@ -35,6 +36,8 @@ class Hardware:
         strategy: how processes work together, as Lightning names it.
         precision: as Lightning names it, such as 32-true or bf16-mixed.
         workers: processes that read images.
+        compile: auto records the training step as a CUDA graph where one GPU trains on images in
+            memory; off never does.
     """
 
     accelerator: str = "auto"
@@ -43,6 +46,11 @@ class Hardware:
     strategy: str = "auto"
     precision: str = "32-true"
     workers: int = 0
+    compile: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.compile not in ("auto", "off"):
+            raise InputError(f"compile must be auto or off, but is {self.compile!r}")
 
 
 @dataclass(frozen=True)
@@ -109,10 +117,12 @@ def train(
     L.seed_everything(settings.seed, verbose=False)
     splits = splits or build_splits(settings)
     classifier = new_classifier(settings, splits)
-    data = ImageData(splits, settings.batch_size, settings.seed, hardware.workers)
+    data = ImageData(splits, settings.batch_size, settings.seed, hardware.workers, settings.passes)
     with warnings.catch_warnings():
         _quieten_lightning()
         trainer = _trainer(settings, folder, hardware, patience, progress)
+        if hardware.compile == "auto" and _can_record(trainer):
+            classifier.record()
         trainer.fit(
             classifier, datamodule=data, ckpt_path=last if resume else None, weights_only=False
         )
@@ -219,6 +229,12 @@ def _trainer(
         log_every_n_steps=1,
         **options,
     )
+
+
+def _can_record(trainer: L.Trainer) -> bool:
+    """Whether steps can be CUDA graphs: on one GPU, without a scaler that looks at gradients."""
+    on_gpu = isinstance(trainer.accelerator, CUDAAccelerator)
+    return on_gpu and trainer.world_size == 1 and trainer.precision in ("32-true", "bf16-mixed")
 
 
 def _quieten_lightning() -> None:

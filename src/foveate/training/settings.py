@@ -27,7 +27,8 @@ class Settings:
         recipe: default (AdamW, one cycle, contrast prior) or paper (Adam, no prior).
         seed: decides weights, order and draws; the data set too.
         fold: which fold is the test part, for a data set that is cross-validated.
-        epochs: passes over the training images.
+        epochs: how often to validate, and to save what was reached.
+        passes: how often an epoch goes through the training images; above 1 where they are few.
         batch_size: images in a step.
         learning_rate: the largest.
         weight_decay: of AdamW.
@@ -44,8 +45,8 @@ class Settings:
         sampler: how cells are drawn.
         prior: whether attention starts at contrast.
         smoothing: ε of the attention.
-        attention: conv (a cell a pixel) or pooled.
-        feature: conv, small, lenet, ilse or resnet8.
+        attention: conv (the paper's, a cell a pixel), deep (the same, larger) or pooled.
+        feature: conv, deep (the same, larger), small, lenet, ilse or resnet8.
     """
 
     dataset: str = "digits"
@@ -55,6 +56,7 @@ class Settings:
     seed: int = 0
     fold: int = 0
     epochs: int = 10
+    passes: int = 1
     batch_size: int = 32
     learning_rate: float = 1e-2
     weight_decay: float = 1e-4
@@ -80,7 +82,7 @@ class Settings:
                 raise InputError(
                     f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(known)}"
                 )
-        for name in ("epochs", "batch_size", "n_patches"):
+        for name in ("epochs", "passes", "batch_size", "n_patches"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, but is {getattr(self, name)}")
         if self.learning_rate <= 0:
@@ -134,6 +136,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "grid": (30, 30),
         "batch_size": 32,
         "epochs": 20,
+        "weight_decay": 5e-2,
+        "attention": "deep",
+        "feature": "deep",
     },
     "colon-cancer": {
         "patch_size": (27, 27),
@@ -182,5 +187,6 @@ def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Set
     if recipe == "paper":
         values |= PAPER
         values["feature"] = PAPER_FEATURES.get(dataset, values.get("feature", "conv"))
+        values["attention"] = "pooled" if values.get("attention") == "pooled" else "conv"
     values |= {name: value for name, value in overrides.items() if value is not None}
     return Settings(dataset=dataset, recipe=recipe, **values)

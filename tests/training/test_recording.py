@@ -1,0 +1,121 @@
+"""A replayed step leaves the values and gradients of the step itself."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate.datasets import Digits, PlacedDataset
+from foveate.errors import InputError
+from foveate.images import (
+    AugmentedBatch,
+    ImageBatch,
+    ImagePool,
+    ListBatch,
+    PooledBatch,
+    TensorBatch,
+    TensorImage,
+    Variation,
+)
+from foveate.training import Classifier, settings_for
+from foveate.training.building import build_model
+from foveate.training.recording import HeldBatch, RecordedStep
+
+SIZE = (120, 90)
+OVERVIEW = (30, 30)
+
+
+def pixels(seed: int, count: int = 4) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 256, (count, 1, *SIZE), dtype=torch.uint8, generator=generator)
+
+
+POOL = ImagePool(pixels(0, 20))
+
+
+def batch(kind: str, seed: int, device: torch.device) -> ImageBatch:
+    """Four images, others for another seed."""
+    generator = torch.Generator().manual_seed(seed)
+    where = torch.randperm(20, generator=generator)[:4]
+    if kind == "tensor":
+        return TensorBatch(pixels(seed).to(device))
+    pooled = PooledBatch(POOL, where, where).to(device)
+    if kind == "pooled":
+        return pooled
+    return AugmentedBatch(pooled, Variation.draw(4, OVERVIEW, generator), OVERVIEW).to(device)
+
+
+KINDS = ["tensor", "pooled", "augmented"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_held_batch_shows_what_replaced_it(kind: str, device: torch.device) -> None:
+    held = HeldBatch(batch(kind, 0, device))
+    held.overviews(OVERVIEW)
+    other = batch(kind, 1, device)
+    assert held.fits(other)
+    held.replace(other)
+    corners = torch.tensor([[[3, 4], [50, -5]]] * 4, device=device)
+    assert torch.equal(held.overviews(OVERVIEW), other.overviews(OVERVIEW))
+    assert torch.equal(held.read_patches(corners, (9, 8)), other.read_patches(corners, (9, 8)))
+    assert held.sizes == other.sizes
+
+
+def test_a_held_batch_fits_only_its_own_kind_and_shape() -> None:
+    cpu = torch.device("cpu")
+    held = HeldBatch(batch("tensor", 0, cpu))
+    assert not held.fits(batch("pooled", 0, cpu))
+    assert not held.fits(TensorBatch(pixels(0, 3)))
+
+
+def test_files_are_not_read_from_tensors() -> None:
+    files = ListBatch([TensorImage(pixels(0)[0])])
+    assert files.sources == ()
+    with pytest.raises(InputError, match="not read from tensors"):
+        files.read_from((), torch.zeros(1, 1, 2, dtype=torch.int64), (2, 2))
+
+
+def classifier(data: PlacedDataset, device: torch.device, **changes: object) -> Classifier:
+    torch.manual_seed(0)
+    settings = settings_for("digits", n_patches=4, **changes)
+    model = Classifier(build_model(settings, data), settings, data.classes, torch.ones(10))
+    return model.to(device).train()
+
+
+@pytest.mark.parametrize("method", ["ats", "mil", "uniform"])
+def test_replayed_steps_are_the_steps_themselves(method: str) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("records CUDA graphs")
+    device = torch.device("cuda")
+    data = Digits(train=64, validation=1, test=1).splits().train
+    assert isinstance(data, PlacedDataset)
+    changes = {"method": method, "grid": (5, 5)}
+    own, replayed = classifier(data, device, **changes), classifier(data, device, **changes)
+    step = RecordedStep(replayed._objective, replayed)
+    optimisers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (own, replayed)]
+    for number in range(6):
+        batch = data.gather(range(8 * number, 8 * number + 8)).to(device)
+        generator = torch.Generator(device).manual_seed(number)
+        optimisers[0].zero_grad()
+        expected = own._objective(batch.images, batch.labels, generator)
+        expected["objective"].backward()
+        values = step(batch.images, batch.labels, number)
+        for name, value in expected.items():
+            torch.testing.assert_close(values[name], value.detach(), rtol=1e-3, atol=1e-4)
+        _assert_same_gradients(own, replayed)
+        for optimiser in optimisers:
+            optimiser.step()
+        if number == 2:
+            replayed.zero_grad()  # as Lightning does before it validates
+    for mine, theirs in zip(own.buffers(), replayed.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+def _assert_same_gradients(own: nn.Module, other: nn.Module) -> None:
+    for (name, mine), theirs in zip(own.named_parameters(), other.parameters(), strict=True):
+        if mine.grad is None:
+            assert theirs.grad is None
+            continue
+        scale = mine.grad.norm().clamp(min=1e-6)
+        assert (mine.grad - theirs.grad).norm() / scale < 2e-2, name
