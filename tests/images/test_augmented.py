@@ -1,19 +1,33 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
+from foveate.errors import InputError
 from foveate.images import AugmentedBatch, Variation, as_batch
 
 
-def varied(shift: list[int], gain: float = 1.0, bias: float = 0.0) -> Variation:
-    return Variation(torch.tensor([shift]), torch.tensor([gain]), torch.tensor([bias]))
+def varied(
+    shift: tuple[int, int] = (0, 0),
+    gain: float = 1.0,
+    bias: float = 0.0,
+    mirror: tuple[bool, bool] = (False, False),
+    turn: bool = False,
+) -> Variation:
+    return Variation(
+        torch.tensor([shift]),
+        torch.tensor([[gain]]),
+        torch.tensor([[bias]]),
+        torch.tensor([mirror]),
+        torch.tensor([turn]),
+    )
 
 
 def test_a_shift_is_the_shifted_image_in_overview_and_patches() -> None:
     image = torch.rand(1, 3, 80, 60)
     moved = torch.zeros_like(image)
     moved[..., 20:, :-10] = image[..., :-20, 10:]  # 2 overview pixels down, 1 left
-    augmented = AugmentedBatch(as_batch(image), varied([2, -1]), (8, 6))
+    augmented = AugmentedBatch(as_batch(image), varied((2, -1)), (8, 6))
     inner = (..., slice(3, -1), slice(1, -2))  # where the filter does not reach over a border
     torch.testing.assert_close(
         augmented.overviews((8, 6))[inner], as_batch(moved).overviews((8, 6))[inner]
@@ -26,7 +40,7 @@ def test_a_shift_is_the_shifted_image_in_overview_and_patches() -> None:
 
 def test_colours_change_alike_in_overview_and_patches() -> None:
     image = torch.full((1, 1, 40, 40), 100, dtype=torch.uint8)
-    augmented = AugmentedBatch(as_batch(image), varied([0, 0], 1.2, -0.1), (8, 8))
+    augmented = AugmentedBatch(as_batch(image), varied(gain=1.2, bias=-0.1), (8, 8))
     expected = 1.2 * 100 / 255 - 0.1
     torch.testing.assert_close(augmented.overviews((8, 8)), torch.full((1, 1, 8, 8), expected))
     patch = augmented.read_patches(torch.tensor([[[5, 5]]]), (4, 4))
@@ -42,3 +56,55 @@ def test_each_image_has_its_own_variation_from_the_generator() -> None:
     assert draws[0].shift.unique(dim=0).shape[0] > 25
     assert ((draws[0].gain - 1).abs() <= 0.2).all()
     assert (draws[0].bias.abs() <= 0.1).all()
+
+
+@pytest.mark.parametrize("mirror", [(False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("turn", [False, True])
+def test_mirrored_and_turned_images_are_so_in_overview_and_patches(
+    mirror: tuple[bool, bool], turn: bool
+) -> None:
+    image = torch.rand(1, 3, 60, 60)
+    other = image.mT if turn else image
+    other = other.flip(
+        [axis for axis, is_mirrored in zip((2, 3), mirror, strict=True) if is_mirrored]
+    )
+    moved = torch.zeros_like(other)
+    moved[..., 20:, :-10] = other[..., :-20, 10:]
+    variation = varied((2, -1), mirror=mirror, turn=turn)
+    augmented = AugmentedBatch(as_batch(image), variation, (6, 6), turns=True)
+    inner = (..., slice(3, -1), slice(1, -2))
+    torch.testing.assert_close(
+        augmented.overviews((6, 6))[inner], as_batch(moved).overviews((6, 6))[inner]
+    )
+    corners = torch.tensor([[[0, 0], [25, 30], [40, 40], [-5, 7]]])
+    torch.testing.assert_close(
+        augmented.read_patches(corners, (20, 20)), as_batch(moved).read_patches(corners, (20, 20))
+    )
+
+
+def test_images_of_many_sizes_are_mirrored_each_by_its_own() -> None:
+    images = [torch.rand(1, 40, 30), torch.rand(1, 20, 50)]
+    variation = Variation(
+        torch.zeros(2, 2, dtype=torch.int64),
+        torch.ones(2, 1),
+        torch.zeros(2, 1),
+        torch.tensor([[True, True]] * 2),
+        torch.tensor([False] * 2),
+    )
+    augmented = AugmentedBatch(as_batch(images), variation, (8, 6))
+    patches = augmented.read_patches(torch.tensor([[[3, 4]]] * 2), (9, 8))
+    for patch, image in zip(patches, images, strict=True):
+        torch.testing.assert_close(patch[0], image.flip(1, 2)[:, 3:12, 4:12])
+
+
+def test_only_square_images_are_turned() -> None:
+    with pytest.raises(InputError, match="only square images can be turned, but one is 40x30"):
+        AugmentedBatch(as_batch(torch.rand(1, 1, 40, 30)), varied(turn=True), (8, 8), turns=True)
+
+
+def test_a_tint_changes_the_channels_apart() -> None:
+    generator = torch.Generator().manual_seed(0)
+    variation = Variation.draw(30, (10, 10), generator, tint=0.1)
+    apart = variation.gain - variation.gain.mean(-1, keepdim=True)
+    assert variation.gain.shape == (30, 3)
+    assert 0 < apart.abs().max() <= 0.2

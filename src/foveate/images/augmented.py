@@ -1,19 +1,22 @@
-"""Varied images: shifted, brighter or darker, of more or less contrast, and none of them touched.
+"""Varied images: moved, mirrored, turned, of other colours, and none of them touched.
 
-A shift is arithmetic on the coordinates of what is read, and the change of colour is applied to
-what was read, so overview and patches always show the same picture.
+Where things lie is arithmetic on the coordinates of what is read, and the change of colour is
+applied to what was read, so overview and patches always show the same picture. A variation first
+turns an image (exchanges its axes), then mirrors it, then moves it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from foveate.errors import InputError
 from foveate.images.batch import ImageBatch
 from foveate.images.gather import gather_patches
-from foveate.types import Float, Int64, Num, Size
+from foveate.types import Bool, Float, Int64, Num, Size
 
 
 @dataclass(frozen=True)
@@ -22,27 +25,39 @@ class Variation:
 
     Attributes:
         shift: how far the picture moves down and right, in pixels of the overview.
-        gain: what its colours, from 0 to 1, are multiplied by.
+        gain: what its colours, from 0 to 1, are multiplied by; one for each channel, or for all.
         bias: what is then added to them.
+        mirror: whether it is mirrored top to bottom, and left to right.
+        turn: whether rows become columns first; for square images, overviews and patches only.
     """
 
     shift: Int64[Tensor, "b 2"]
-    gain: Float[Tensor, " b"]
-    bias: Float[Tensor, " b"]
+    gain: Float[Tensor, "b k"]
+    bias: Float[Tensor, "b k"]
+    mirror: Bool[Tensor, "b 2"]
+    turn: Bool[Tensor, " b"]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of it, in order."""
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Variation:
         """The same on another device."""
-        values = (self.shift, self.gain, self.bias)
-        return Variation(*(value.to(device, non_blocking=non_blocking) for value in values))
+        return Variation(*(value.to(device, non_blocking=non_blocking) for value in self.tensors))
 
     @staticmethod
     def draw(
         count: int,
         overview_size: Size,
         generator: torch.Generator | None = None,
+        *,
         shift: float = 0.1,
         gain: float = 0.2,
         bias: float = 0.1,
+        tint: float = 0.0,
+        mirror: bool = False,
+        turn: bool = False,
     ) -> Variation:
         """Draw variations at random.
 
@@ -53,13 +68,19 @@ class Variation:
             shift: the farthest shift, as a share of the image.
             gain: how far the gain is from 1 at most.
             bias: how far the bias is from 0 at most.
+            tint: how far the gains of an image's three channels are from each other's at most.
+            mirror: whether half of the images are mirrored, in each direction.
+            turn: whether half of them are turned.
         """
-        chance = 2 * torch.rand(count, 4, generator=generator) - 1
+        chance = 2 * torch.rand(count, 10, generator=generator) - 1
         farthest = shift * torch.tensor(overview_size)
+        channels = 3 if tint > 0 else 1
         return Variation(
             (chance[:, :2] * farthest).round().long(),
-            1 + gain * chance[:, 2],
-            bias * chance[:, 3],
+            1 + gain * chance[:, 2:3] + tint * chance[:, 7 : 7 + channels],
+            (bias * chance[:, 3:4]).expand(-1, channels).contiguous(),
+            (chance[:, 4:6] > 0) & mirror,
+            (chance[:, 6] > 0) & turn,
         )
 
 
@@ -71,12 +92,25 @@ class AugmentedBatch(ImageBatch):
         variation: how each is changed.
         overview_size: the overview in whose pixels shifts are counted; shifts of whole overview
             pixels are exact in overview and patches alike.
+        turns: whether the variation turns any image; says so without a look at it.
+
+    Raises:
+        InputError: for images that are turned but not square.
     """
 
-    def __init__(self, batch: ImageBatch, variation: Variation, overview_size: Size) -> None:
+    def __init__(
+        self,
+        batch: ImageBatch,
+        variation: Variation,
+        overview_size: Size,
+        turns: bool = False,
+    ) -> None:
         self.batch = batch
         self.variation = variation
         self.overview_size = overview_size
+        self.turns = turns
+        if turns:
+            _check_square("images", *batch.sizes)
 
     @property
     def sizes(self) -> list[Size]:
@@ -86,58 +120,81 @@ class AugmentedBatch(ImageBatch):
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; floats from 0 to 1."""
         overviews = self.batch.overviews(size)
-        shift = self._scaled(self.variation, [size] * len(self), overviews.device)
-        shifted = gather_patches(overviews, -shift[:, None], size)
-        return _recoloured(shifted, self.variation)[:, 0]
+        whole = torch.zeros(len(self), 1, 2, dtype=torch.int64, device=overviews.device)
+        corners = self._in_image(self.variation, whole, [size] * len(self), size)
+        return self._altered(self.variation, gather_patches(overviews, corners, size))[:, 0]
 
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
     ) -> Num[Tensor, "b n c p q"]:
         """See `ImageBatch.read_patches`; floats from 0 to 1."""
-        corners = yx_level0 - self._scaled(self.variation, self.sizes, yx_level0.device)[:, None]
-        return _recoloured(self.batch.read_patches(corners, size), self.variation)
-
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> AugmentedBatch:
-        """See `ImageBatch.to`."""
-        moved = self.batch.to(device, non_blocking=non_blocking)
-        variation = self.variation.to(device, non_blocking=non_blocking)
-        return AugmentedBatch(moved, variation, self.overview_size)
+        corners = self._in_image(self.variation, yx_level0, self.sizes, size)
+        return self._altered(self.variation, self.batch.read_patches(corners, size))
 
     @property
     def sources(self) -> tuple[Tensor, ...]:
         """See `ImageBatch.sources`: those of the images, and the variation."""
-        inner, variation = self.batch.sources, self.variation
-        return (*inner, variation.shift, variation.gain, variation.bias) if inner else ()
+        inner = self.batch.sources
+        return (*inner, *self.variation.tensors) if inner else ()
 
     def read_from(
         self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
     ) -> Num[Tensor, "b n c p q"]:
         """See `ImageBatch.read_from`."""
-        *inner, shift, gain, bias = sources
-        variation = Variation(shift, gain, bias)
-        corners = yx_level0 - self._scaled(variation, self.sizes, yx_level0.device)[:, None]
-        return _recoloured(self.batch.read_from(tuple(inner), corners, size), variation)
+        inner = len(self.batch.sources)
+        variation = Variation(*sources[inner:])
+        corners = self._in_image(variation, yx_level0, self.sizes, size)
+        return self._altered(variation, self.batch.read_from(sources[:inner], corners, size))
 
-    def _scaled(
-        self, variation: Variation, sizes: list[Size], device: torch.device
-    ) -> Int64[Tensor, "b 2"]:
-        """The shift in pixels of views of these sizes."""
-        shift = variation.shift.to(device)
-        if len(set(sizes)) > 1:
-            ratio = torch.tensor(sizes).double() / torch.tensor(self.overview_size)
-            return (shift * ratio.to(device)).round().long()
-        # Without a tensor of sizes nothing is copied from the host, which a recording forbids.
-        down, right = (
-            shift[:, axis].double() * (sizes[0][axis] / self.overview_size[axis]) for axis in (0, 1)
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> AugmentedBatch:
+        """See `ImageBatch.to`."""
+        moved = self.batch.to(device, non_blocking=non_blocking)
+        variation = self.variation.to(device, non_blocking=non_blocking)
+        return AugmentedBatch(moved, variation, self.overview_size, self.turns)
+
+    def _in_image(
+        self, variation: Variation, yx: Int64[Tensor, "b n 2"], sizes: list[Size], size: Size
+    ) -> Int64[Tensor, "b n 2"]:
+        """Where rectangles of the varied images, of these sizes, lie in the images themselves."""
+        extent = _rows(sizes, yx.device)
+        ratio = extent / _rows([self.overview_size], yx.device)
+        shift, mirror, turn = (
+            value.to(yx.device) for value in (variation.shift, variation.mirror, variation.turn)
         )
-        return torch.stack([down, right], dim=1).round().long()
+        yx = yx - (shift * ratio).round().long()[:, None]
+        other_side = extent.long()[:, None] - _rows([size], yx.device).long() - yx
+        yx = torch.where(mirror[:, None], other_side, yx)
+        return torch.where(turn[:, None, None], yx.flip(-1), yx) if self.turns else yx
+
+    def _altered(
+        self, variation: Variation, pixels: Num[Tensor, "b n c p q"]
+    ) -> Float[Tensor, "b n c p q"]:
+        """Turned and mirrored pixels of other colours."""
+        gain, bias, mirror, turn = (
+            value.to(pixels.device)
+            for value in (variation.gain, variation.bias, variation.mirror, variation.turn)
+        )
+        if self.turns:
+            _check_square("patches and overviews", pixels.shape[-2:])
+            pixels = torch.where(turn.view(-1, 1, 1, 1, 1), pixels.mT, pixels)
+        for axis in (0, 1):
+            mirrored = pixels.flip(axis - 2)
+            pixels = torch.where(mirror[:, axis].view(-1, 1, 1, 1, 1), mirrored, pixels)
+        colours = pixels / 255 if pixels.dtype == torch.uint8 else pixels
+        return (gain[:, None, :, None, None] * colours + bias[:, None, :, None, None]).clamp(0, 1)
 
 
-def _recoloured(
-    pixels: Num[Tensor, "b n c p q"], variation: Variation
-) -> Float[Tensor, "b n c p q"]:
-    gain, bias = (
-        value.to(pixels.device).view(-1, 1, 1, 1, 1) for value in (variation.gain, variation.bias)
-    )
-    colours = pixels / 255 if pixels.dtype == torch.uint8 else pixels
-    return (gain * colours + bias).clamp(0, 1)
+def _rows(sizes: list[Size], device: torch.device) -> Float[Tensor, "_ 2"]:
+    """Heights and widths as a tensor; those of one size are made without a copy from the host."""
+    if len(set(sizes)) > 1:
+        return torch.tensor(sizes, dtype=torch.float64).to(device)
+    sides = [torch.full((1,), side, dtype=torch.float64, device=device) for side in sizes[0]]
+    return torch.stack(sides, dim=1)
+
+
+def _check_square(what: str, *sizes: tuple[int, ...]) -> None:
+    for height, width in sizes:
+        if height != width:
+            raise InputError(
+                f"only square {what} can be turned, but one is {height}x{width}; leave turn away"
+            )

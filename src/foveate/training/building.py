@@ -71,7 +71,16 @@ def build_splits(settings: Settings) -> Splits:
 
 
 def build_model(settings: Settings, data: ImageDataset) -> nn.Module:
-    """The model that settings describe, for images like those of a data set."""
+    """The model that settings describe, for images like those of a data set.
+
+    Raises:
+        InputError: for settings that do not go together or with the images.
+    """
+    if settings.tint > 0 and data.channels != 3:
+        raise InputError(
+            f"a tint of {settings.tint} is for images of 3 channels, but these have "
+            f"{data.channels}; leave it at 0"
+        )
     builders: dict[str, Callable[[Settings, ImageDataset], nn.Module]] = {
         "ats": _attention_sampling,
         "uniform": _attention_sampling,

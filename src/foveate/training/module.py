@@ -128,8 +128,13 @@ class Classifier(L.LightningModule):
     def _augmented(self, images: ImageBatch) -> ImageBatch:
         generator = torch.Generator().manual_seed(self._chance(self.global_step, -self.global_rank))
         size = self.settings.overview_size
-        variation = Variation.draw(len(images), size, generator).to(self.device, non_blocking=True)
-        return AugmentedBatch(images, variation, size)
+        free = self.settings.any_way_up
+        square = all(height == width for height, width in [size, self.settings.patch_size])
+        turns = free and square and all(height == width for height, width in images.sizes)
+        variation = Variation.draw(
+            len(images), size, generator, tint=self.settings.tint, mirror=free, turn=turns
+        )
+        return AugmentedBatch(images, variation.to(self.device, non_blocking=True), size, turns)
 
     def on_train_epoch_end(self) -> None:
         """Ends a run that has gone wrong, rather than training on NaN."""

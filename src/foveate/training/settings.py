@@ -36,6 +36,8 @@ class Settings:
         clip: the largest norm of a gradient.
         class_weights: whether rare classes count more.
         augment: whether brightness, contrast and position vary.
+        tint: how far colours vary apart, with `augment`, in images of three channels.
+        any_way_up: whether, with `augment`, images are mirrored and turned too.
         n_patches: patches drawn from an image.
         patch_size: their height and width.
         overview_size: height and width of the overview.
@@ -64,6 +66,8 @@ class Settings:
     clip: float = 1.0
     class_weights: bool = False
     augment: bool = False
+    tint: float = 0.0
+    any_way_up: bool = False
     n_patches: int = 10
     patch_size: Size = (32, 32)
     overview_size: Size = (100, 100)
