@@ -1,33 +1,19 @@
-"""The command `foveate`: train, evaluate."""
+"""`foveate train`: train a model, test it, and draw where it looks."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from foveate.errors import FoveateError
+from foveate.cli.console import app, console, parse_size
+from foveate.cli.names import DatasetName, Method, Recipe
 
 if TYPE_CHECKING:
     from foveate.training import Run, Settings
 
-app = typer.Typer(
-    name="foveate",
-    help="Learn from very large images with one label each, by looking only where it matters.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-console = Console(highlight=False)
 PICTURES = 6
 ANYTIME = {
     "out",
@@ -39,39 +25,9 @@ ANYTIME = {
     "strategy",
     "precision",
     "workers",
+    "compile_mode",
 }
 """What may differ between a run and its continuation."""
-
-
-class DatasetName(StrEnum):
-    """The data sets that foveate knows."""
-
-    digits = "digits"
-    megapixel_mnist = "megapixel-mnist"
-    colon_cancer = "colon-cancer"
-    speed_limits = "speed-limits"
-    gtsdb_speed_limits = "gtsdb-speed-limits"
-
-
-class Method(StrEnum):
-    """The models that can be trained."""
-
-    ats = "ats"
-    mil = "mil"
-    cnn = "cnn"
-    uniform = "uniform"
-
-
-class Recipe(StrEnum):
-    """The ways to train them."""
-
-    default = "default"
-    paper = "paper"
-
-
-@app.callback()
-def options() -> None:
-    """Learn from very large images with one label each, by looking only where it matters."""
 
 
 @app.command("train")
@@ -120,6 +76,9 @@ def train_command(
     strategy: Annotated[str, typer.Option(help="Lightning's name, such as ddp")] = "auto",
     precision: Annotated[str, typer.Option(help="such as 32-true or bf16-mixed")] = "32-true",
     workers: Annotated[int, typer.Option(help="processes that read images")] = 0,
+    compile_mode: Annotated[
+        str, typer.Option("--compile", help="auto replays recorded steps on a GPU; off never")
+    ] = "auto",
 ) -> None:
     """Train a model, test it, and draw where it looks.
 
@@ -128,7 +87,7 @@ def train_command(
     """
     from foveate.training import Hardware, Settings, settings_for, train
 
-    hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers)
+    hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers, compile_mode)
     if resume:
         folder = _run_to_resume(context, out)
         settings = Settings.load(folder / "settings.json")
@@ -143,8 +102,8 @@ def train_command(
         seed=seed,
         fold=fold,
         n_patches=n_patches,
-        patch_size=_size("--patch-size", patch_size),
-        overview_size=_size("--overview-size", overview_size),
+        patch_size=parse_size("--patch-size", patch_size),
+        overview_size=parse_size("--overview-size", overview_size),
         sampler=sampler,
         scale=scale,
         gated=gated,
@@ -161,40 +120,6 @@ def train_command(
     _finish(train(settings, folder, hardware, patience=patience))
 
 
-@app.command("evaluate")
-def evaluate_command(
-    checkpoint: Annotated[Path, typer.Argument(help="a best.ckpt that `foveate train` wrote")],
-    dataset: Annotated[
-        DatasetName | None, typer.Argument(help="another data set than its own, of its classes")
-    ] = None,
-    root: Annotated[Path | None, typer.Option(help="where the data set lies now")] = None,
-    part: Annotated[str, typer.Option(help="train, validation or test")] = "test",
-    draws: Annotated[
-        int, typer.Option(help="random draws to average over; 0 draws without chance")
-    ] = 0,
-    out: Annotated[Path | None, typer.Option(help="also write the figures to this file")] = None,
-) -> None:
-    """Measure a trained model: error, balanced accuracy, AUROC, confusion matrix."""
-    from foveate.training import evaluate
-
-    moved = {
-        "dataset": None if dataset is None else dataset.value,
-        "root": None if root is None else str(root),
-    }
-    figures = evaluate(checkpoint, part=part, draws=draws, moved=moved)
-    table = Table("", part, title=str(checkpoint), title_justify="left")
-    for name, value in figures.summary.items():
-        spread = figures.spread.get(name)
-        table.add_row(name, f"{value:.4f}" + ("" if spread is None else f" ± {spread:.4f}"))
-    console.print(table)
-    confusion = Table("true \\ said", *figures.classes, title="confusion", title_justify="left")
-    for name, row in zip(figures.classes, figures.confusion, strict=True):
-        confusion.add_row(name, *(str(count) for count in row))
-    console.print(confusion)
-    if out is not None:
-        out.write_text(json.dumps(figures.as_dict(), indent=2) + "\n")
-
-
 def _run_to_resume(context: typer.Context, out: Path | None) -> Path:
     """The folder to go on in; what decides a run is read from there and can not be given again."""
     if out is None:
@@ -207,15 +132,6 @@ def _run_to_resume(context: typer.Context, out: Path | None) -> Path:
                 f"--resume takes its settings from the run in {out}; leave {option} away"
             )
     return out
-
-
-def _size(option: str, text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    height, _, width = text.partition("x")
-    if not (height.isdigit() and width.isdigit()):
-        raise typer.BadParameter(f"{option} must be HEIGHTxWIDTH, such as 50x50, but is {text!r}")
-    return int(height), int(width)
 
 
 def _describe(settings: Settings) -> str:
@@ -253,17 +169,3 @@ def _finish(run: Run) -> None:
     console.print(f"curves     {run.folder / 'curves.png'}, numbers in {run.curves}")
     if out.log_attention is not None:
         console.print(f"attention  {pictures}/")
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command; what the user can mend is one line and exit code 2."""
-    run: Callable[..., Any] = app
-    try:
-        run(arguments)
-    except FoveateError as error:
-        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {error}", soft_wrap=True)
-        sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

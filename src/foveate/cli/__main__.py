@@ -1,0 +1,5 @@
+"""`python -m foveate.cli`."""
+
+from foveate.cli import main
+
+main()
