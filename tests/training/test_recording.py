@@ -81,7 +81,7 @@ def test_files_are_not_read_from_tensors() -> None:
 def classifier(data: PlacedDataset, device: torch.device, **changes: Any) -> Classifier:
     torch.manual_seed(0)
     settings = settings_for("digits", n_patches=4, **changes)
-    model = Classifier(build_model(settings, data), settings, data.classes, torch.ones(10))
+    model = Classifier(build_model(settings, 1, 10), settings, data.classes, 1)
     return model.to(device).train()
 
 

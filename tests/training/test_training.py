@@ -205,7 +205,7 @@ def test_evaluation_refuses_what_it_can_not_do(tmp_path: Path) -> None:
     other = tiny_splits()
     for part in (other.train, other.validation, other.test):
         part.classes = ("a", "b")
-    with pytest.raises(InputError, match=r"tells 0, 1, .* apart, but digits has the classes a, b"):
+    with pytest.raises(InputError, match=r"tells 0, 1, .* apart, but the data has the classes a, b"):
         evaluate(done.best, splits=other)
     with pytest.raises(InputError, match="unknown part 'tset'"):
         evaluate(done.best, part="tset")

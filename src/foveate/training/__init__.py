@@ -5,7 +5,14 @@ from foveate.training.data import ImageData, Order
 from foveate.training.evaluation import Figures, evaluate
 from foveate.training.log import read_log
 from foveate.training.module import Classifier
-from foveate.training.run import Hardware, Run, load_classifier, new_classifier, train
+from foveate.training.run import (
+    Hardware,
+    Run,
+    load_classifier,
+    load_splits,
+    new_classifier,
+    train,
+)
 from foveate.training.settings import PRESETS, Settings, settings_for
 
 __all__ = [
@@ -21,6 +28,7 @@ __all__ = [
     "build_splits",
     "evaluate",
     "load_classifier",
+    "load_splits",
     "new_classifier",
     "read_log",
     "settings_for",

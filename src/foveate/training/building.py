@@ -9,7 +9,6 @@ from torch import nn
 
 from foveate.datasets import (
     Digits,
-    ImageDataset,
     MegapixelMNIST,
     Splits,
     colon_cancer_splits,
@@ -70,37 +69,40 @@ def build_splits(settings: Settings) -> Splits:
     return gtsdb_speed_limits_splits(root, seed=seed, keep=True)
 
 
-def build_model(settings: Settings, data: ImageDataset) -> nn.Module:
-    """The model that settings describe, for images like those of a data set.
+def build_model(settings: Settings, channels: int, classes: int) -> nn.Module:
+    """The model that settings describe.
+
+    Args:
+        settings: the run's.
+        channels: channels of the images.
+        classes: how many classes to tell apart.
 
     Raises:
         InputError: for settings that do not go together or with the images.
     """
-    if settings.tint > 0 and data.channels != 3:
+    if settings.tint > 0 and channels != 3:
         raise InputError(
             f"a tint of {settings.tint} is for images of 3 channels, but these have "
-            f"{data.channels}; leave it at 0"
+            f"{channels}; leave it at 0"
         )
-    builders: dict[str, Callable[[Settings, ImageDataset], nn.Module]] = {
+    builders: dict[str, Callable[[Settings, int, int], nn.Module]] = {
         "ats": _attention_sampling,
         "uniform": _attention_sampling,
         "mil": _deep_mil,
         "cnn": _cnn,
     }
-    return glorot_(builders[settings.method](settings, data))
+    return glorot_(builders[settings.method](settings, channels, classes))
 
 
-def _attention_sampling(settings: Settings, data: ImageDataset) -> nn.Module:
+def _attention_sampling(settings: Settings, channels: int, classes: int) -> nn.Module:
     blind = settings.method == "uniform"
-    network = (
-        UniformAttention(settings.overview_size) if blind else _attention(settings, data.channels)
-    )
+    network = UniformAttention(settings.overview_size) if blind else _attention(settings, channels)
     prior = ContrastPrior() if settings.prior and not blind else None
-    feature, length = _feature(settings, data)
+    feature, length = _feature(settings, channels)
     return AttentionSampling(
         Attention(network, prior, smoothing=0.0 if blind else settings.smoothing),
         feature,
-        _head(settings, length, len(data.classes)),
+        _head(settings, length, classes),
         patch_size=settings.patch_size,
         n_patches=settings.n_patches,
         overview_size=settings.overview_size,
@@ -117,26 +119,25 @@ def _attention(settings: Settings, channels: int) -> nn.Module:
     return _chosen("attention", settings.attention, builders)
 
 
-def _deep_mil(settings: Settings, data: ImageDataset) -> nn.Module:
-    feature, length = _feature(settings, data)
+def _deep_mil(settings: Settings, channels: int, classes: int) -> nn.Module:
+    feature, length = _feature(settings, channels)
     return DeepMIL(
         MILAttention(length, gated=settings.gated),
         feature,
-        _head(settings, length, len(data.classes)),
+        _head(settings, length, classes),
         patch_size=settings.patch_size,
         grid=settings.grid,
     )
 
 
-def _cnn(settings: Settings, data: ImageDataset) -> nn.Module:
+def _cnn(settings: Settings, channels: int, classes: int) -> nn.Module:
     colon = settings.dataset == "colon-cancer"
-    network = resnet8_cnn(data.channels) if colon else resnet16_cnn(data.channels)
-    head = nn.Linear(network.out_features, len(data.classes))
+    network = resnet8_cnn(channels) if colon else resnet16_cnn(channels)
+    head = nn.Linear(network.out_features, classes)
     return CNN(network, head, scale=settings.scale)
 
 
-def _feature(settings: Settings, data: ImageDataset) -> tuple[nn.Module, int]:
-    channels = data.channels
+def _feature(settings: Settings, channels: int) -> tuple[nn.Module, int]:
     builders: dict[str, Callable[[], nn.Module]] = {
         "conv": lambda: ConvFeature(channels),
         "deep": lambda: ConvFeature(

@@ -16,7 +16,7 @@ from foveate.datasets import Splits
 from foveate.errors import InputError
 from foveate.training.data import ImageData
 from foveate.training.module import Classifier
-from foveate.training.run import load_classifier
+from foveate.training.run import check_classes, load_classifier, load_splits
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ def evaluate(
         raise InputError(f"unknown part {part!r}; choose train, validation or test")
     if draws < 0:
         raise InputError(f"draws must be 0 or more, but is {draws}")
-    classifier, splits = load_classifier(checkpoint, splits, moved)
+    classifier = load_classifier(checkpoint)
+    splits = check_classes(classifier, splits) if splits else load_splits(classifier, moved)
     if draws > 0 and not classifier.draws:
         raise InputError(f"a {classifier.settings.method} model draws nothing; leave draws at 0")
     parts = {"train": splits.train, "validation": splits.validation, "test": splits.test}

@@ -37,7 +37,8 @@ class Classifier(L.LightningModule):
         model: maps images to a `Prediction`.
         settings: the run's.
         classes: the name of each class.
-        class_counts: training images of each class, for class weights.
+        channels: channels of the images.
+        class_counts: training images of each class, for class weights; not needed to predict.
     """
 
     class_weight: Tensor | None
@@ -47,14 +48,19 @@ class Classifier(L.LightningModule):
         model: nn.Module,
         settings: Settings,
         classes: tuple[str, ...],
-        class_counts: Tensor,
+        channels: int,
+        class_counts: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.save_hyperparameters({"settings": settings.as_dict(), "classes": list(classes)})
+        self.save_hyperparameters(
+            {"settings": settings.as_dict(), "classes": list(classes), "channels": channels}
+        )
+        self.classes = classes
+        self.channels = channels
         self.model = model
         self.settings = settings
         weight = None
-        if settings.class_weights:
+        if settings.class_weights and class_counts is not None:
             inverse = class_counts.sum() / class_counts.clamp(min=1)
             weight = inverse / inverse.mean()
         self.register_buffer("class_weight", weight, persistent=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import warnings
 from dataclasses import dataclass
@@ -138,37 +139,33 @@ def train(
 
 def new_classifier(settings: Settings, splits: Splits) -> Classifier:
     """An untrained model for a run."""
-    model = build_model(settings, splits.train)
-    counts = torch.bincount(splits.train.labels, minlength=len(splits.train.classes))
-    return Classifier(model, settings, splits.train.classes, counts)
+    data = splits.train
+    counts = torch.bincount(data.labels, minlength=len(data.classes))
+    model = build_model(settings, data.channels, len(data.classes))
+    return Classifier(model, settings, data.classes, data.channels, counts)
 
 
-def load_classifier(
-    checkpoint: Path,
-    splits: Splits | None = None,
-    moved: dict[str, str | None] | None = None,
-) -> tuple[Classifier, Splits]:
-    """A trained model, and the data it was trained on.
+def load_classifier(checkpoint: Path) -> Classifier:
+    """A trained model, ready to predict.
 
     Args:
         checkpoint: what `train` wrote.
-        splits: the data, if it is there already.
-        moved: settings that differ from the checkpoint's: another root or dataset. None is no
-            difference.
 
     Raises:
         DataError: where the file is no checkpoint of foveate's.
-        InputError: where the data has other classes than the model.
     """
     if not checkpoint.is_file():
         raise DataError(f"there is no checkpoint {checkpoint}; `foveate train` writes best.ckpt")
     try:
         content = torch.load(checkpoint, map_location="cpu", weights_only=False)
-        values = content["hyper_parameters"]["settings"]
-        changes = {name: value for name, value in (moved or {}).items() if value is not None}
-        settings = Settings.from_dict(values | changes)
-        classes = tuple(content["hyper_parameters"]["classes"])
-        state = content["state_dict"]
+        about = content["hyper_parameters"]
+        settings = Settings.from_dict(about["settings"])
+        classes, channels = tuple(about["classes"]), int(about["channels"])
+        model = build_model(settings, channels, len(classes))
+        classifier = Classifier(model, settings, classes, channels)
+        # Class weights are of use in training only.
+        state = {k: v for k, v in content["state_dict"].items() if k != "class_weight"}
+        classifier.load_state_dict(state)
     except DataError:
         raise
     except Exception as error:
@@ -176,15 +173,33 @@ def load_classifier(
             f"{checkpoint} is no checkpoint of foveate's, or is damaged ({type(error).__name__}); "
             "name a best.ckpt or last.ckpt that `foveate train` wrote"
         ) from error
-    splits = splits or build_splits(settings)
-    if splits.train.classes != classes:
+    return classifier.eval()
+
+
+def load_splits(classifier: Classifier, moved: dict[str, str | None] | None = None) -> Splits:
+    """The data that a model was trained on, or other data of its classes.
+
+    Args:
+        classifier: the model.
+        moved: settings that differ from the model's: another root or dataset. None is no
+            difference.
+
+    Raises:
+        InputError: where the data has other classes than the model.
+    """
+    changes: dict[str, Any] = {k: v for k, v in (moved or {}).items() if v is not None}
+    settings = dataclasses.replace(classifier.settings, **changes)
+    return check_classes(classifier, build_splits(settings))
+
+
+def check_classes(classifier: Classifier, splits: Splits) -> Splits:
+    """Raise unless data has the classes of a model; gives the data back."""
+    if splits.train.classes != classifier.classes:
         raise InputError(
-            f"{checkpoint} tells {', '.join(classes)} apart, but {settings.dataset} has the "
-            f"classes {', '.join(splits.train.classes)}; evaluate it on data of its own classes"
+            f"the model tells {', '.join(classifier.classes)} apart, but the data has the classes "
+            f"{', '.join(splits.train.classes)}; evaluate it on data of its own classes"
         )
-    classifier = new_classifier(settings, splits)
-    classifier.load_state_dict(state)
-    return classifier.eval(), splits
+    return splits
 
 
 class ProgressBar(RichProgressBar):
