@@ -152,6 +152,11 @@ class AugmentedBatch(ImageBatch):
         variation = self.variation.to(device, non_blocking=non_blocking)
         return AugmentedBatch(moved, variation, self.overview_size, self.turns)
 
+    def pin_memory(self) -> AugmentedBatch:
+        """See `ImageBatch.pin_memory`."""
+        pinned = self.batch.pin_memory()
+        return AugmentedBatch(pinned, self.variation, self.overview_size, self.turns)
+
     def _in_image(
         self, variation: Variation, yx: Int64[Tensor, "b n 2"], sizes: list[Size], size: Size
     ) -> Int64[Tensor, "b n 2"]:

@@ -35,9 +35,9 @@ def _resample(images: Tensor, size: list[int]) -> Tensor:
     # Half-precision matrix products would round away what antialiasing keeps.
     with torch.autocast(images.device.type, enabled=False):
         for x in _spans(width, columns):
-            j, weight_x = _filter(x, width, size[1], out)
+            j, weight_x = span_weights(x, width, size[1], out)
             for y in _spans(height, rows):
-                i, weight_y = _filter(y, height, size[0], out)
+                i, weight_y = span_weights(y, height, size[0], out)
                 for first in range(0, b, at_once):
                     some = slice(first, first + at_once)
                     tile = images[some, :, y, x].to(dtype)
@@ -70,11 +70,19 @@ def _spans(length: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, length))
 
 
-def _filter(
-    span: slice, old: int, new: int, like: Tensor
+def span_weights(
+    span: slice, old: int, new: int, like: Tensor, extent: float | None = None
 ) -> tuple[slice, Float[Tensor, "reached span"]]:
-    """The output pixels that a span of input pixels reaches, and by what weight."""
-    scale = old / new
+    """The output pixels that a span of input pixels reaches, and by what weight.
+
+    Args:
+        span: the input pixels, along one axis.
+        old: how many input pixels there are.
+        new: how many output pixels.
+        like: a tensor of the wanted type and device.
+        extent: how many input pixels the output covers, if not all of them.
+    """
+    scale = (extent or old) / new
     support = max(scale, 1.0)
     first = max(0, math.floor((span.start + 0.5 - support) / scale - 0.5))
     last = min(new, math.ceil((span.stop - 0.5 + support) / scale - 0.5) + 1)
