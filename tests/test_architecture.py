@@ -23,7 +23,12 @@ MAY_IMPORT = {
     "datasets": {"types", "errors", "sampling", "coordinates", "images"},
     "training": {"types", "errors", "sampling", "coordinates", "images", "models", "datasets"},
     "reports": {"types", "errors", "images"},
-    "cli": {"types", "errors", "images", "models", "datasets", "training", "reports"},
+    "experiments": {
+        *("types", "errors", "coordinates", "images", "models", "datasets", "training", "reports"),
+    },
+    "cli": {
+        *("types", "errors", "images", "models", "datasets", "training", "reports", "experiments"),
+    },
 }
 """Each room, and the rooms it may import. A new room gets a line here."""
 
@@ -90,6 +95,7 @@ ALSO = {
     "datasets": {"PIL"},
     "training": {"lightning", "torchmetrics"},
     "reports": {"matplotlib"},
+    "experiments": {"matplotlib"},
     "cli": {"rich", "typer"},
 }
 

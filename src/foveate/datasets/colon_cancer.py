@@ -70,7 +70,11 @@ class ColonCancer(FileDataset):
 
 
 def colon_cancer_splits(
-    root: str | PathLike[str], fold: int = 0, folds: int = 10, seed: int = 0
+    root: str | PathLike[str],
+    fold: int = 0,
+    folds: int = 10,
+    seed: int = 0,
+    hold_back: bool = True,
 ) -> Splits:
     """The parts of one round of cross-validation, each with its share of positives.
 
@@ -79,6 +83,8 @@ def colon_cancer_splits(
         fold: which fold is the test part, from 0.
         folds: how many folds; a tenth of what is not in the test part is for validation.
         seed: decides which image goes where; keep it while going through the folds.
+        hold_back: whether validation images are kept out of training. Where nothing is chosen by
+            them, all that is not in the test part can be trained on.
 
     Raises:
         InputError: for a fold that does not exist.
@@ -91,7 +97,7 @@ def colon_cancer_splits(
     rest = sorted(set(range(len(whole))) - set(test))
     train, validation = stratified_split(whole.labels[torch.tensor(rest)], share=0.1, seed=seed)
     return Splits(
-        train=Subset(whole, [rest[i] for i in train]),
+        train=Subset(whole, [rest[i] for i in train] if hold_back else rest),
         validation=Subset(whole, [rest[i] for i in validation]),
         test=Subset(whole, test),
     )

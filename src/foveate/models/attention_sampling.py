@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from foveate.coordinates import Grid
 from foveate.errors import InputError
@@ -11,7 +11,7 @@ from foveate.images import Images, as_batch
 from foveate.models.attention import log_normalise, margin_of
 from foveate.models.inputs import check_size, to_network
 from foveate.sampling import Sampler, Systematic, expectation
-from foveate.types import Prediction, Size
+from foveate.types import Float, Prediction, Size
 
 
 class AttentionSampling(nn.Module):
@@ -74,6 +74,11 @@ class AttentionSampling(nn.Module):
         margin, overview = margin_of(self.attention), self.overview_size
         return margin[0] / overview[0], margin[1] / overview[1]
 
+    def cell_grid(self, log_attention: Float[Tensor, "b h w"]) -> Grid:
+        """Where the cells of an attention map lie."""
+        rows, columns = log_attention.shape[1:]
+        return Grid((rows, columns), self.overview_size, margin_of(self.attention))
+
     def forward(self, images: Images, generator: torch.Generator | None = None) -> Prediction:
         """Classify a batch of images.
 
@@ -84,14 +89,15 @@ class AttentionSampling(nn.Module):
         """
         batch = as_batch(images)
         overview = to_network(batch.overviews(self.overview_size), self)
-        log_attention = log_normalise(self.attention(overview))
+        # Where to look is decided in full precision, whatever the features are computed in.
+        with torch.autocast(overview.device.type, enabled=False):
+            log_attention = log_normalise(self.attention(overview))
         if self.training or generator is not None:
             draw = self.sampler.draw(log_attention, self.n_patches, generator)
         else:
             draw = self.sampler.draw_settled(log_attention, self.n_patches)
 
-        rows, columns = log_attention.shape[1:]
-        grid = Grid((rows, columns), self.overview_size, margin_of(self.attention))
+        grid = self.cell_grid(log_attention)
         yx_cell = grid.cell_of(draw.index)
         yx_level0 = grid.patch_corners(yx_cell, batch.sizes, self.patch_size)
         patches = batch.read_patches(yx_level0, self.patch_size)

@@ -76,6 +76,10 @@ class DeepMIL(nn.Module):
         self.patch_size = check_size("patch_size", patch_size)
         self.grid = check_size("grid", grid)
 
+    def cell_grid(self, log_attention: Float[Tensor, "b h w"]) -> Grid:
+        """Where the cells of an attention map lie."""
+        return Grid(self.grid, self.grid)
+
     def forward(self, images: Images) -> Prediction:
         """Classify a batch of images; every cell is drawn, and weighs as much as its attention."""
         batch = as_batch(images)

@@ -1,0 +1,217 @@
+"""What a training step costs: milliseconds and megabytes for each image.
+
+Images are random bytes in host memory, so that their way to the device is counted. A step is the
+forward and the backward pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from foveate.images import ImageBatch, TensorBatch
+from foveate.training import Classifier, Settings, build_model
+from foveate.training.recording import RecordedStep, Values
+from foveate.types import Size
+
+_EXACT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+"""Makes glibc give freed memory back at once, so that resident memory is what is in use."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The images and classes that a step is measured on.
+
+    Attributes:
+        size: height and width of the images.
+        channels: their channels.
+        classes: how many classes.
+        batch_size: images in a step.
+    """
+
+    size: Size
+    channels: int
+    classes: int
+    batch_size: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a step is made.
+
+    Attributes:
+        recorded: whether a GPU replays it.
+        half: whether what is safe is computed in bfloat16.
+        channels_last: whether channels lie together in memory.
+    """
+
+    recorded: bool = True
+    half: bool = False
+    channels_last: bool = True
+
+
+PLAIN = Options(recorded=False, half=False, channels_last=False)
+"""PyTorch as it comes."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a step costs for each image.
+
+    Attributes:
+        milliseconds: the median over repetitions.
+        spread: half the distance between their quartiles.
+        megabytes: the most memory in use at one time, beside the weights and, on the CPU, the
+            images; a GPU's copy of them counts.
+    """
+
+    milliseconds: float
+    spread: float
+    megabytes: float
+
+    def as_dict(self) -> dict[str, float]:
+        """The cost as plain values."""
+        return dataclasses.asdict(self)
+
+
+def measure_cost(
+    settings: Settings,
+    shape: Shape,
+    device: torch.device,
+    options: Options | None = None,
+    repeat: int = 20,
+) -> Cost:
+    """Measure a training step of an untrained model.
+
+    Args:
+        settings: what the model is.
+        shape: what it is measured on.
+        device: where; on the CPU it is measured in a process of its own.
+        options: how the step is made; as training makes it by default.
+        repeat: how often to repeat it.
+    """
+    options = options or Options()
+    if device.type == "cpu":
+        request = {
+            "settings": settings.as_dict(),
+            "shape": dataclasses.asdict(shape),
+            "options": dataclasses.asdict(options),
+            "repeat": repeat,
+        }
+        code = "from foveate.experiments import cost; cost.measure_here()"
+        command = [sys.executable, "-c", code, json.dumps(request)]
+        printed = subprocess.check_output(command, env=os.environ | _EXACT, text=True)
+        return Cost(**json.loads(printed.splitlines()[-1]))
+    return _measure(settings, shape, device, options, repeat)
+
+
+def _measure(
+    settings: Settings, shape: Shape, device: torch.device, options: Options, repeat: int
+) -> Cost:
+    model = build_model(settings, shape.channels, shape.classes)
+    names = tuple(map(str, range(shape.classes)))
+    classifier = Classifier(model, settings, names, shape.channels).to(device).train()
+    if options.channels_last:
+        classifier.to(memory_format=torch.channels_last)
+    pixels = torch.randint(
+        0, 256, (shape.batch_size, shape.channels, *shape.size), dtype=torch.uint8
+    )
+    labels = torch.arange(shape.batch_size) % shape.classes
+    images = TensorBatch(pixels)
+    on_gpu = device.type == "cuda"
+    if on_gpu:
+        images, labels = images.pin_memory(), labels.to(device)
+    step = _step(classifier, images, labels, device, options)
+    if not on_gpu:  # what is loaded and kept for good is not the step's
+        step()
+    before = _memory_in_use(device)
+    for _ in range(3):
+        step()
+    megabytes = _memory_at_most(device) - before
+    times = [_timed(step, device) for _ in range(repeat)]
+    low, middle, high = statistics.quantiles(times, n=4)
+    each = 1000 / shape.batch_size
+    return Cost(middle * each, (high - low) / 2 * each, megabytes / shape.batch_size)
+
+
+def _step(
+    classifier: Classifier,
+    images: TensorBatch,
+    labels: Tensor,
+    device: torch.device,
+    options: Options,
+) -> Callable[[], Any]:
+    def objective(images: ImageBatch, labels: Tensor, generator: torch.Generator) -> Values:
+        with torch.autocast(device.type, torch.bfloat16, enabled=options.half):
+            return classifier.objective(images, labels, generator)
+
+    if options.recorded and device.type == "cuda":
+        replay = RecordedStep(objective, classifier)
+        return lambda: replay(images.to(device, non_blocking=True), labels, 0)
+    generator = torch.Generator(device)
+
+    def step() -> None:
+        classifier.zero_grad()
+        objective(images.to(device, non_blocking=True), labels, generator)["objective"].backward()
+
+    return step
+
+
+def _timed(step: Callable[[], Any], device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    step()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def _memory_in_use(device: torch.device) -> float:
+    """Megabytes, and from here on the most of them is watched."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        return torch.cuda.memory_allocated() / 2**20
+    peak = Path("/proc/self/clear_refs")
+    if peak.exists():
+        peak.write_text("5")
+    return _resident("VmRSS")
+
+
+def _memory_at_most(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() / 2**20
+    return _resident("VmHWM")
+
+
+def _resident(field: str) -> float:
+    """A line of this process's status in megabytes; NaN where the system does not tell."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return float("nan")
+    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) / 1024
+
+
+def measure_here() -> None:
+    """What the process of its own does."""
+    request = json.loads(sys.argv[1])
+    settings = Settings.from_dict(request["settings"])
+    shape = Shape(**request["shape"] | {"size": tuple(request["shape"]["size"])})
+    options = Options(**request["options"])
+    cost = _measure(settings, shape, torch.device("cpu"), options, request["repeat"])
+    sys.stdout.write(json.dumps(cost.as_dict()) + "\n")

@@ -1,0 +1,212 @@
+"""What the paper's tables and figures need: which runs, and which rows they fill.
+
+A plan names every run once. Its sections say which runs make up each row: runs of one row differ in
+their seed or fold only, and a row's figures are their mean and standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from foveate.errors import InputError
+from foveate.experiments.trial import Trial
+from foveate.training import settings_for
+
+Rows = dict[str, list[str]]
+"""The names of the runs that make up each row."""
+
+
+@dataclass
+class Plan:
+    """A set of runs and what they are for.
+
+    Attributes:
+        name: the data set's.
+        title: what it reproduces.
+        trials: the runs by name.
+        table: rows of the paper's table.
+        curves: rows whose loss and error are drawn against time.
+        entropy: rows of the ablation of the entropy regulariser.
+        patches: rows of the ablation of the number of patches.
+        compared: rows whose attention is drawn beside the truth.
+        reported: the paper's own test errors, by row.
+    """
+
+    name: str
+    title: str
+    trials: dict[str, Trial] = field(default_factory=dict)
+    table: Rows = field(default_factory=dict)
+    curves: Rows = field(default_factory=dict)
+    entropy: Rows = field(default_factory=dict)
+    patches: Rows = field(default_factory=dict)
+    compared: Rows = field(default_factory=dict)
+    reported: dict[str, float] = field(default_factory=dict)
+
+    def add(
+        self, rows: Rows, row: str, name: str, snapshots: bool = False, **settings: Any
+    ) -> None:
+        """Add a run to a row; a run that is there already is not made twice."""
+        made = Trial(name, settings_for(self.name, **settings), snapshots)
+        known = self.trials.setdefault(name, made)
+        if known.settings != made.settings:
+            raise InputError(f"the plan {self.name} has two unlike runs called {name}")
+        rows.setdefault(row, []).append(name)
+
+    def only(self, rows: Iterable[str]) -> None:
+        """Leave out all rows but these, and the runs that nobody needs then.
+
+        Raises:
+            InputError: for a row that there is none of.
+        """
+        wanted = set(rows)
+        sections = [self.table, self.curves, self.entropy, self.patches, self.compared]
+        known = {row for section in sections for row in section}
+        if wanted - known:
+            raise InputError(
+                f"the plan {self.name} has no row {min(wanted - known)!r}; "
+                f"choose among {', '.join(sorted(known))}"
+            )
+        for section in sections:
+            for row in set(section) - wanted:
+                del section[row]
+        needed = {name for section in sections for names in section.values() for name in names}
+        self.trials = {name: trial for name, trial in self.trials.items() if name in needed}
+
+
+Options = dict[str, Any]
+ENTROPIES = (0.0, 0.01, 0.1, 1.0)
+PATCHES = (1, 3, 6, 12)
+
+
+def plan_megapixel_mnist(root: str | None, seeds: Iterable[int], quick: bool) -> Plan:
+    """Figures of Megapixel MNIST: curves for 5 to 100 patches and a CNN; both ablations."""
+    plan = Plan("megapixel-mnist", "Megapixel MNIST")
+    plan.reported = {"ATS-5": 0.20, "CNN": 0.40}
+    same: Options = {"root": root}
+    counts = [5, 10, 25, 50, 100]
+    if quick:
+        same |= {"images": 120, "epochs": 2, "feature": "small", "batch_size": 8}
+        counts = [5, 10]
+    few: Options = {"learning_rate": 5e-3}  # with few patches the rate of many diverges
+    for seed in seeds:
+        for n in counts:
+            own = same | {"n_patches": n, "seed": seed} | (few if n < 10 else {})
+            plan.add(plan.curves, f"ATS-{n}", f"ats-{n}-s{seed}", n == 10, **own)
+            plan.add(plan.table, f"ATS-{n}", f"ats-{n}-s{seed}", **own)
+        paper = same | {"n_patches": 10, "seed": seed, "feature": "lenet", "attention": "conv"}
+        plan.add(plan.table, "ATS-10, the paper's networks", f"paper-10-s{seed}", **paper)
+        blind = same | {"method": "uniform", "n_patches": 10, "seed": seed}
+        plan.add(plan.table, "U-10", f"u-10-s{seed}", **blind)
+        cnn = same | {"method": "cnn", "seed": seed, "scale": 0.1 if quick else 1.0}
+        cnn |= {} if quick else {"epochs": 4, "learning_rate": 3e-3}
+        plan.add(plan.curves, "CNN", f"cnn-s{seed}", **cnn)
+        plan.add(plan.table, "CNN", f"cnn-s{seed}", **cnn)
+    for weight in ENTROPIES:
+        own = same | {"n_patches": 10, "entropy": weight}
+        plan.add(plan.entropy, f"λ = {weight:g}", f"entropy-{weight:g}-s0", **own)
+    for n in PATCHES:
+        own = same | {"n_patches": n} | (few if n < 10 else {})
+        plan.add(plan.patches, f"n = {n}", f"ats-{n}-s0", **own)
+    mil = same | {"method": "mil", "seed": 0} | ({} if quick else {"epochs": 4})
+    mil |= {"grid": (12, 12)} if quick else {}
+    plan.add(plan.compared, "MIL", "mil-s0", **mil)
+    plan.add(plan.table, "MIL", "mil-s0", **mil)
+    plan.compared["ATS"] = ["ats-10-s0"]
+    return plan
+
+
+def plan_colon_cancer(root: str | None, seeds: Iterable[int], quick: bool) -> Plan:
+    """The paper's Table 1: ten folds of the colon cancer images."""
+    plan = Plan("colon-cancer", "colon cancer (Table 1)")
+    plan.reported = {
+        "U-10": 0.156,
+        "U-50": 0.124,
+        "CNN, scale 0.5": 0.104,
+        "CNN, scale 1": 0.092,
+        "MIL": 0.093,
+        "ATS-10": 0.093,
+        "ATS-50": 0.093,
+    }
+    same: Options = {"root": root}
+    folds = range(2) if quick else range(10)
+    if quick:
+        same |= {"epochs": 2, "passes": 1}
+    kinds: dict[str, Options] = {
+        "U-10": {"method": "uniform", "n_patches": 10},
+        "U-50": {"method": "uniform", "n_patches": 50},
+        "CNN, scale 0.5": {"method": "cnn", "scale": 0.5},
+        "CNN, scale 1": {"method": "cnn", "scale": 1.0},
+        "MIL": {"method": "mil"} | ({"grid": (12, 12)} if quick else {}),
+        "gated MIL": {"method": "mil", "gated": True} | ({"grid": (12, 12)} if quick else {}),
+        "ATS-10": {"n_patches": 10},
+        "ATS-50": {"n_patches": 50},
+    }
+    for seed in seeds:
+        for fold in folds:
+            for row, kind in kinds.items():
+                name = f"{row.replace(', scale ', '-').replace(' ', '-').lower()}-s{seed}-f{fold}"
+                own = same | kind | {"seed": seed, "fold": fold}
+                plan.add(plan.table, row, name, row == "ATS-10" and fold == 0, **own)
+    plan.curves = {row: names[:1] for row, names in plan.table.items()}
+    plan.compared = {"MIL": plan.table["MIL"][:1], "ATS": plan.table["ATS-10"][:1]}
+    return plan
+
+
+def plan_speed_limits(
+    root: str | None, seeds: Iterable[int], quick: bool, name: str = "speed-limits"
+) -> Plan:
+    """The paper's Table 2: speed limits in photographs of roads."""
+    plan = Plan(name, "speed limits (Table 2)")
+    if name == "speed-limits":
+        plan.reported = {
+            "U-5": 0.531,
+            "U-10": 0.472,
+            "CNN, scale 0.3": 0.311,
+            "CNN, scale 0.5": 0.295,
+            "CNN, scale 1": 0.247,
+            "MIL": 0.083,
+            "ATS-5": 0.089,
+            "ATS-10": 0.095,
+        }
+    same: Options = {"root": root}
+    if quick:
+        same |= {"images": 40, "epochs": 2, "passes": 1, "batch_size": 8}
+    kinds: dict[str, Options] = {
+        "U-5": {"method": "uniform", "n_patches": 5},
+        "U-10": {"method": "uniform", "n_patches": 10},
+        "CNN, scale 0.3": {"method": "cnn", "scale": 0.3},
+        "CNN, scale 0.5": {"method": "cnn", "scale": 0.5},
+        "CNN, scale 1": {"method": "cnn", "scale": 1.0},
+        "MIL": {"method": "mil"},
+        "ATS-5": {"n_patches": 5},
+        "ATS-10": {"n_patches": 10},
+    }
+    if quick:
+        kinds = {row: kinds[row] for row in ["U-5", "CNN, scale 0.3", "MIL", "ATS-5"]}
+    for seed in seeds:
+        for row, kind in kinds.items():
+            trial = f"{row.replace(', scale ', '-').lower()}-s{seed}"
+            plan.add(plan.table, row, trial, row == "ATS-5", **same, **kind, seed=seed)
+    for weight in ENTROPIES:
+        own = same | {"entropy": weight, "n_patches": 5}
+        plan.add(plan.entropy, f"λ = {weight:g}", f"entropy-{weight:g}-s0", **own)
+    for n in PATCHES:
+        plan.add(plan.patches, f"n = {n}", f"ats-{n}-s0", **same, n_patches=n)
+    plan.curves = {row: names[:1] for row, names in plan.table.items()}
+    plan.compared = {"MIL": plan.table["MIL"][:1], "ATS": plan.table["ATS-5"][:1]}
+    return plan
+
+
+def plan_gtsdb(root: str | None, seeds: Iterable[int], quick: bool) -> Plan:
+    """The same table on the German roads, for want of the Swedish ones."""
+    return plan_speed_limits(root, seeds, quick, "gtsdb-speed-limits")
+
+
+PLANS: dict[str, Callable[[str | None, Iterable[int], bool], Plan]] = {
+    "megapixel-mnist": plan_megapixel_mnist,
+    "colon-cancer": plan_colon_cancer,
+    "speed-limits": plan_speed_limits,
+    "gtsdb-speed-limits": plan_gtsdb,
+}

@@ -1,0 +1,155 @@
+"""Making the runs of a plan, one after the other, so that it can stop and go on at any time.
+
+What a run came to is added to `results.json` as soon as it ends; a run that is in there is not made
+again, and one that was interrupted goes on from its last epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from foveate.errors import DataError, InputError
+from foveate.experiments.cost import Shape, measure_cost
+from foveate.experiments.plans import Plan
+from foveate.experiments.pointing import measure_pointing
+from foveate.experiments.snapshots import Snapshots
+from foveate.experiments.trial import Outcome, Trial
+from foveate.training import Hardware, Run, Settings, evaluate, read_log, train
+
+RESULTS = "results.json"
+Told = Callable[[int, int, str], None]
+"""Told the number of runs done, of all, and what is next."""
+
+
+def run_plan(
+    plan: Plan,
+    folder: Path,
+    hardware: Hardware,
+    *,
+    costs: bool = True,
+    progress: bool = False,
+    tell: Told | None = None,
+) -> dict[str, Outcome]:
+    """Make the runs of a plan that are not made yet.
+
+    Args:
+        plan: which runs.
+        folder: where their folders and `results.json` are.
+        hardware: where to run them.
+        costs: whether to measure time and memory, once for each row of the table.
+        progress: whether to show a bar for each run.
+        tell: told before each run.
+
+    Returns:
+        What all the plan's runs came to, by name.
+    """
+    outcomes = load_outcomes(folder / RESULTS)
+    costly = {names[0] for names in plan.table.values()} if costs else set()
+    for number, (name, trial) in enumerate(plan.trials.items()):
+        if name in outcomes:
+            _check_same(trial, outcomes[name], folder)
+            continue
+        if tell is not None:
+            tell(number, len(plan.trials), name)
+        outcomes[name] = run_trial(trial, folder, hardware, name in costly, progress)
+        save_outcomes(outcomes, folder / RESULTS)
+    return {name: outcomes[name] for name in plan.trials}
+
+
+def run_trial(
+    trial: Trial, folder: Path, hardware: Hardware, cost: bool = False, progress: bool = False
+) -> Outcome:
+    """Make one run, or go on with it, and measure what it came to."""
+    place = folder / "runs" / trial.name
+    watch = Snapshots(place / "snapshots") if trial.snapshots else None
+    run = train(
+        trial.settings,
+        place,
+        hardware,
+        resume=(place / "last.ckpt").is_file(),
+        progress=progress,
+        watch=None if watch is None else watch.look,
+    )
+    figures = evaluate(run.checkpoint, splits=run.splits)
+    pointing = measure_pointing(run.classifier, run.splits.test)
+    rows = read_log(run.curves)
+    curve = [{key: float(value) for key, value in row.items() if value} for row in rows]
+    return Outcome(
+        name=trial.name,
+        settings={**trial.settings.as_dict(), "root": None},  # where it lay is nobody's concern
+        machine=describe_machine(hardware),
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        seconds=curve[-1]["seconds"],
+        train_loss=curve[-1]["train/loss"],
+        test_loss=run.metrics["test/loss"],
+        test_error=figures.summary["error"],
+        balanced_error=1 - figures.summary["balanced accuracy"],
+        pointing={key: float(value) for key, value in asdict(pointing).items()} if pointing else {},
+        cost=_cost(run) if cost else {},
+        curve=curve,
+    )
+
+
+def _cost(run: Run) -> dict[str, float]:
+    data = run.splits.test
+    size = data.images([0]).sizes[0]
+    settings = run.classifier.settings
+    device = next(run.classifier.parameters()).device
+    on_gpu = device.type == "cuda"
+    # A CPU has nothing to gain from a large batch, and patience is short.
+    shape = Shape(size, data.channels, len(data.classes), settings.batch_size if on_gpu else 2)
+    return measure_cost(settings, shape, device, repeat=20 if on_gpu else 5).as_dict()
+
+
+def describe_machine(hardware: Hardware) -> str:
+    """The machine in a few words."""
+    if hardware.accelerator != "cpu" and torch.cuda.is_available():
+        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+    return f"{os.cpu_count()} CPU cores ({platform.machine()}), torch {torch.__version__}"
+
+
+def load_outcomes(path: Path) -> dict[str, Outcome]:
+    """What was saved; nothing where there is no file.
+
+    Raises:
+        DataError: where the file is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        saved: list[dict[str, Any]] = json.loads(path.read_text())["outcomes"]
+        return {values["name"]: Outcome(**values) for values in saved}
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(
+            f"{path} does not hold results ({type(error).__name__}); move it away, or choose "
+            "another --out"
+        ) from error
+
+
+def save_outcomes(outcomes: dict[str, Outcome], path: Path) -> None:
+    """Write results so that an interruption leaves the old ones or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    values = {"outcomes": [outcome.as_dict() for outcome in outcomes.values()]}
+    partial = path.with_suffix(".part")
+    partial.write_text(json.dumps(values, indent=1) + "\n")
+    partial.replace(path)
+
+
+def _check_same(trial: Trial, outcome: Outcome, folder: Path) -> None:
+    asked = trial.settings.as_dict()
+    saved = Settings.from_dict(outcome.settings).as_dict()
+    differing = [name for name in asked if name != "root" and asked[name] != saved[name]]
+    if differing:
+        raise InputError(
+            f"{folder} holds results of {trial.name} with other settings "
+            f"({', '.join(differing)}); choose another --out"
+        )
