@@ -94,13 +94,13 @@ def test_replayed_steps_are_the_steps_themselves(method: str) -> None:
     assert isinstance(data, PlacedDataset)
     changes = {"method": method, "grid": (5, 5)}
     own, replayed = classifier(data, device, **changes), classifier(data, device, **changes)
-    step = RecordedStep(replayed._objective, replayed)
+    step = RecordedStep(replayed.objective, replayed)
     optimisers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (own, replayed)]
     for number in range(6):
         batch = data.gather(range(8 * number, 8 * number + 8)).to(device)
         generator = torch.Generator(device).manual_seed(number)
         optimisers[0].zero_grad()
-        expected = own._objective(batch.images, batch.labels, generator)
+        expected = own.objective(batch.images, batch.labels, generator)
         expected["objective"].backward()
         values = step(batch.images, batch.labels, number)
         for name, value in expected.items():

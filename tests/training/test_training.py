@@ -79,7 +79,7 @@ def test_every_method_trains_and_is_evaluated_alike(
     assert [row["epoch"] for row in rows] == ["1", "2"]
     assert all(float(row["train/loss"]) > 0 for row in rows)
     assert (rows[0]["train/entropy"] != "") == (overrides["method"] != "cnn")
-    figures = evaluate(done.best, splits=done.splits)
+    figures = evaluate(done.checkpoint, splits=done.splits)
     assert figures.summary["error"] == pytest.approx(done.metrics["test/error"], abs=1e-6)
     assert sum(map(sum, figures.confusion)) == 24
     saved = json.loads((done.folder / "settings.json").read_text())
@@ -153,10 +153,10 @@ def test_the_seed_decides_the_run(tmp_path: Path) -> None:
 
 def test_evaluation_over_draws_has_a_spread(tmp_path: Path) -> None:
     done = run(tmp_path / "run", sampler="replacement")
-    figures = evaluate(done.best, draws=3, splits=done.splits)
+    figures = evaluate(done.checkpoint, draws=3, splits=done.splits)
     assert figures.spread.keys() == figures.summary.keys()
     assert sum(map(sum, figures.confusion)) == 3 * 24
-    again = evaluate(done.best, draws=3, splits=done.splits)
+    again = evaluate(done.checkpoint, draws=3, splits=done.splits)
     assert figures == again
 
 
@@ -201,14 +201,14 @@ def test_bad_checkpoints_say_what_to_do(tmp_path: Path) -> None:
 def test_evaluation_refuses_what_it_can_not_do(tmp_path: Path) -> None:
     done = run(tmp_path / "run", method="cnn", epochs=1)
     with pytest.raises(InputError, match="a cnn model draws nothing"):
-        evaluate(done.best, draws=2, splits=done.splits)
+        evaluate(done.checkpoint, draws=2, splits=done.splits)
     other = tiny_splits()
     for part in (other.train, other.validation, other.test):
         part.classes = ("a", "b")
-    with pytest.raises(InputError, match=r"tells 0, 1, .* apart, but the data has the classes a, b"):
-        evaluate(done.best, splits=other)
+    with pytest.raises(InputError, match=r"tells 0, 1, .* but the data has the classes a, b"):
+        evaluate(done.checkpoint, splits=other)
     with pytest.raises(InputError, match="unknown part 'tset'"):
-        evaluate(done.best, part="tset")
+        evaluate(done.checkpoint, part="tset")
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
-from foveate.cli import evaluate, train
+from foveate.cli import bench, convert, evaluate, predict, report, reproduce, train
 from foveate.cli.console import app
 from foveate.errors import FoveateError
 
-__all__ = ["app", "evaluate", "main", "train"]
+__all__ = ["app", "bench", "convert", "evaluate", "main", "predict", "report", "reproduce", "train"]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -21,5 +22,6 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         run(arguments)
     except FoveateError as error:
-        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {error}", soft_wrap=True)
+        what = escape(str(error))  # brackets in a path are no markup
+        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {what}", soft_wrap=True)
         sys.exit(2)

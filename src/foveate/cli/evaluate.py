@@ -10,14 +10,15 @@ import typer
 from rich.table import Table
 
 from foveate.cli.console import app, console
-from foveate.cli.names import DatasetName
+from foveate.cli.names import find_dataset
 
 
 @app.command("evaluate")
 def evaluate_command(
     checkpoint: Annotated[Path, typer.Argument(help="a best.ckpt that `foveate train` wrote")],
     dataset: Annotated[
-        DatasetName | None, typer.Argument(help="another data set than its own, of its classes")
+        str | None,
+        typer.Argument(help="another data set than its own, of its classes: a name or a path"),
     ] = None,
     root: Annotated[Path | None, typer.Option(help="where the data set lies now")] = None,
     part: Annotated[str, typer.Option(help="train, validation or test")] = "test",
@@ -29,10 +30,11 @@ def evaluate_command(
     """Measure a trained model: error, balanced accuracy, AUROC, confusion matrix."""
     from foveate.training import evaluate
 
-    moved = {
-        "dataset": None if dataset is None else dataset.value,
-        "root": None if root is None else str(root),
-    }
+    moved = {"root": None if root is None else str(root)}
+    if dataset is not None:
+        other = find_dataset(dataset)
+        moved |= {"dataset": "manifest" if isinstance(other, Path) else other.value}
+        moved |= {"root": str(other)} if isinstance(other, Path) else {}
     figures = evaluate(checkpoint, part=part, draws=draws, moved=moved)
     table = Table("", part, title=str(checkpoint), title_justify="left")
     for name, value in figures.summary.items():

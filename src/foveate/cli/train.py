@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from foveate.cli.console import app, console, parse_size
-from foveate.cli.names import DatasetName, Method, Recipe
+from foveate.cli.names import DatasetName, Method, Recipe, find_dataset
+from foveate.cli.own_data import OwnData, find_again, find_own_data
+from foveate.errors import InputError
 
 if TYPE_CHECKING:
     from foveate.training import Run, Settings
 
 PICTURES = 6
 ANYTIME = {
+    "root",
+    "strict",
+    "memory",
     "out",
     "resume",
     "patience",
@@ -33,7 +40,13 @@ ANYTIME = {
 @app.command("train")
 def train_command(
     context: typer.Context,
-    dataset: Annotated[DatasetName, typer.Argument(help="what to learn from")] = DatasetName.digits,
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help=f"{', '.join(DatasetName)}; or your own: a CSV file with the columns path,label "
+            "(and perhaps split,group), or a folder with one subfolder for each class"
+        ),
+    ] = DatasetName.digits.value,
     root: Annotated[Path | None, typer.Option(help="the folder the data set lies in")] = None,
     method: Annotated[
         Method, typer.Option(help="attention sampling, deep MIL, a CNN, or blind sampling")
@@ -50,6 +63,10 @@ def train_command(
     n_patches: Annotated[int | None, typer.Option(help="patches drawn from an image")] = None,
     patch_size: Annotated[str | None, typer.Option(help="their size, such as 50x50")] = None,
     overview_size: Annotated[str | None, typer.Option(help="size of the overview")] = None,
+    attention: Annotated[str | None, typer.Option(help="network: conv, deep or pooled")] = None,
+    feature: Annotated[
+        str | None, typer.Option(help="network: conv, deep, small, lenet, ilse or resnet8")
+    ] = None,
     sampler: Annotated[
         str | None,
         typer.Option(help="systematic, unordered, sequential, replacement or topk"),
@@ -60,6 +77,7 @@ def train_command(
     augment: Annotated[bool | None, typer.Option(help="vary brightness and position")] = None,
     class_weights: Annotated[bool | None, typer.Option(help="rare classes count more")] = None,
     epochs: Annotated[int | None, typer.Option(help="passes over the training images")] = None,
+    passes: Annotated[int | None, typer.Option(help="through the images in an epoch")] = None,
     batch_size: Annotated[int | None, typer.Option(help="images in a step")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="the largest")] = None,
     entropy: Annotated[
@@ -76,6 +94,12 @@ def train_command(
     strategy: Annotated[str, typer.Option(help="Lightning's name, such as ddp")] = "auto",
     precision: Annotated[str, typer.Option(help="such as 32-true or bf16-mixed")] = "32-true",
     workers: Annotated[int, typer.Option(help="processes that read images")] = 0,
+    memory: Annotated[
+        float, typer.Option(help="GiB of your own images that are kept decoded in memory")
+    ] = 2.0,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="end if anything is wrong with your own images")
+    ] = False,
     compile_mode: Annotated[
         str, typer.Option("--compile", help="auto replays recorded steps on a GPU; off never")
     ] = "auto",
@@ -84,6 +108,10 @@ def train_command(
 
     Without arguments it learns, in a few minutes, which digit is the most
     frequent among a few small ones in megapixel images.
+
+    Of your own images it checks every file first, and chooses overview,
+    patches and networks from their sizes; the run leaves out what can not
+    be read, and says so.
     """
     from foveate.training import Hardware, Settings, settings_for, train
 
@@ -91,33 +119,52 @@ def train_command(
     if resume:
         folder = _run_to_resume(context, out)
         settings = Settings.load(folder / "settings.json")
+        if root is not None:
+            settings = dataclasses.replace(settings, root=str(root))
+        own = find_again(settings, memory, strict) if settings.dataset == "manifest" else None
         console.print(_describe(settings))
-        _finish(train(settings, folder, hardware, resume=True, patience=patience))
+        splits = None if own is None else own.splits
+        run = train(settings, folder, hardware, resume=True, patience=patience, splits=splits)
+        _finish(run, own)
         return
-    settings = settings_for(
-        dataset.value,
-        recipe.value,
-        method=method.value,
-        root=None if root is None else str(root),
-        seed=seed,
-        fold=fold,
-        n_patches=n_patches,
-        patch_size=parse_size("--patch-size", patch_size),
-        overview_size=parse_size("--overview-size", overview_size),
-        sampler=sampler,
-        scale=scale,
-        gated=gated,
-        prior=prior,
-        augment=augment,
-        class_weights=class_weights,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        entropy=entropy,
-    )
-    folder = out or Path("runs") / f"{dataset}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
-    console.print(_describe(settings))
-    _finish(train(settings, folder, hardware, patience=patience))
+    overrides = {
+        "method": method.value,
+        "seed": seed,
+        "fold": fold,
+        "n_patches": n_patches,
+        "patch_size": parse_size("--patch-size", patch_size),
+        "overview_size": parse_size("--overview-size", overview_size),
+        "attention": attention,
+        "feature": feature,
+        "sampler": sampler,
+        "scale": scale,
+        "gated": gated,
+        "prior": prior,
+        "augment": augment,
+        "class_weights": class_weights,
+        "epochs": epochs,
+        "passes": passes,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "entropy": entropy,
+    }
+    chosen = find_dataset(dataset)
+    name = chosen.value if isinstance(chosen, DatasetName) else chosen.absolute().stem
+    folder = out or Path("runs") / f"{name}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
+    if isinstance(chosen, DatasetName):
+        where = None if root is None else str(root)
+        settings = settings_for(chosen.value, recipe.value, root=where, **overrides)
+        console.print(_describe(settings))
+        _finish(train(settings, folder, hardware, patience=patience))
+        return
+    if root is not None:
+        raise typer.BadParameter(f"{dataset} says where its images are; leave --root away")
+    if (folder / "last.ckpt").is_file():  # to say so after the check of all files is too late
+        raise InputError(f"{folder} holds a run already; add --resume or choose another --out")
+    own = find_own_data(chosen, recipe.value, overrides, memory, strict)
+    own.leave(folder)
+    console.print(_describe(own.settings))
+    _finish(train(own.settings, folder, hardware, patience=patience, splits=own.splits), own)
 
 
 def _run_to_resume(context: typer.Context, out: Path | None) -> Path:
@@ -135,14 +182,15 @@ def _run_to_resume(context: typer.Context, out: Path | None) -> Path:
 
 
 def _describe(settings: Settings) -> str:
-    what = f"[bold]{settings.dataset}[/bold], {settings.method}, {settings.recipe} recipe"
+    name = settings.root if settings.dataset == "manifest" else settings.dataset
+    what = f"[bold]{escape(str(name))}[/bold], {settings.method}, {settings.recipe} recipe"
     if settings.method in ("ats", "uniform"):
         (h, w), (p, q) = settings.overview_size, settings.patch_size
         what += f": {settings.n_patches} patches of {p}x{q}, overview {h}x{w}"
     return f"{what}, {settings.epochs} epochs, seed {settings.seed}"
 
 
-def _finish(run: Run) -> None:
+def _finish(run: Run, own: OwnData | None = None) -> None:
     """Draw curves and attention, and say where everything is."""
     import torch
 
@@ -165,7 +213,9 @@ def _finish(run: Run) -> None:
             path = pictures / f"{row:03d}.png"
             draw_attention(batch.images, out, row, path, title, test.truth(row), border)
     console.print(f"\ntest error [bold]{run.metrics['test/error']:.2%}[/bold]")
-    console.print(f"checkpoint {run.best}")
+    console.print(f"checkpoint {run.checkpoint}")
     console.print(f"curves     {run.folder / 'curves.png'}, numbers in {run.curves}")
     if out.log_attention is not None:
         console.print(f"attention  {pictures}/")
+    if own is not None:
+        own.show_failures()

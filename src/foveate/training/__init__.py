@@ -1,10 +1,11 @@
 """Training with Lightning: the only room that knows of it."""
 
-from foveate.training.building import build_model, build_splits
+from foveate.training.building import build_model, build_splits, open_manifest
 from foveate.training.data import ImageData, Order
 from foveate.training.evaluation import Figures, evaluate
 from foveate.training.log import read_log
 from foveate.training.module import Classifier
+from foveate.training.prediction import Failed, Predicted, predict_dataset, predict_images
 from foveate.training.run import (
     Hardware,
     Run,
@@ -14,23 +15,32 @@ from foveate.training.run import (
     train,
 )
 from foveate.training.settings import PRESETS, Settings, settings_for
+from foveate.training.sizing import Sizing, choose_sizes, settings_for_manifest
 
 __all__ = [
     "PRESETS",
     "Classifier",
+    "Failed",
     "Figures",
     "Hardware",
     "ImageData",
     "Order",
+    "Predicted",
     "Run",
     "Settings",
+    "Sizing",
     "build_model",
     "build_splits",
+    "choose_sizes",
     "evaluate",
     "load_classifier",
     "load_splits",
     "new_classifier",
+    "open_manifest",
+    "predict_dataset",
+    "predict_images",
     "read_log",
     "settings_for",
+    "settings_for_manifest",
     "train",
 ]

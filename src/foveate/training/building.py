@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
 from foveate.datasets import (
     Digits,
+    ImageDataset,
+    Manifest,
     MegapixelMNIST,
+    Progress,
     Splits,
+    Subset,
     colon_cancer_splits,
     gtsdb_speed_limits_splits,
     speed_limits_splits,
+    stratified_split,
 )
 from foveate.errors import InputError
 from foveate.models import (
@@ -38,6 +45,8 @@ from foveate.models import (
 from foveate.sampling import Replacement, Sampler, Sequential, Systematic, TopK, Unordered
 from foveate.training.settings import Settings
 
+_log = logging.getLogger(__name__)
+
 _SAMPLERS: dict[str, type[Sampler]] = {
     "systematic": Systematic,
     "unordered": Unordered,
@@ -54,19 +63,74 @@ def build_splits(settings: Settings) -> Splits:
         DataError: where it is missing or damaged.
         InputError: where the data set needs a root and has none.
     """
-    name, seed = settings.dataset, settings.seed
+    name, seed, images = settings.dataset, settings.seed, settings.images
+    counts: dict[str, Any] = {}
+    if images is not None:
+        counts = {"train": images, "validation": images // 5, "test": images // 5}
     if name == "digits":
-        return Digits(seed=seed).splits()
+        return Digits(seed=seed, **counts).splits()
     if settings.root is None:
         raise InputError(f"the data set {name} is read from a folder; name it with --root")
     root = Path(settings.root).expanduser()
     if name == "megapixel-mnist":
-        return MegapixelMNIST(root, seed=seed).splits()
+        return MegapixelMNIST(root, seed=seed, **counts).splits()
     if name == "colon-cancer":
-        return colon_cancer_splits(root, fold=settings.fold, seed=seed)
-    if name == "speed-limits":
-        return speed_limits_splits(root, seed=seed, keep=True)
-    return gtsdb_speed_limits_splits(root, seed=seed, keep=True)
+        # Weights that are not chosen by validation may as well be trained on those images too.
+        hold_back = settings.keep == "best"
+        splits = colon_cancer_splits(root, fold=settings.fold, seed=seed, hold_back=hold_back)
+    elif name == "speed-limits":
+        splits = speed_limits_splits(root, seed=seed, keep=True)
+    elif name == "manifest":
+        splits = _manifest_splits(settings)
+    else:
+        splits = gtsdb_speed_limits_splits(root, seed=seed, keep=True)
+    if images is None:
+        return splits
+    return Splits(
+        _some_of(splits.train, counts["train"], seed),
+        _some_of(splits.validation, counts["validation"], seed),
+        _some_of(splits.test, counts["test"], seed),
+    )
+
+
+def open_manifest(settings: Settings, progress: Progress | None = None) -> Manifest:
+    """The images of a run on a user's own data, found and opened again.
+
+    Args:
+        settings: the run's.
+        progress: is told how far the opening of the files is.
+
+    Raises:
+        InputError: where other rows than the run's would be dealt out, and what it was trained on
+            could come up in the test.
+        DataError: where no image can be used.
+    """
+    root = Path(settings.root or "").expanduser()
+    manifest = Manifest(root, settings.seed, settings.classes, settings.channels, progress)
+    now, before = manifest.fingerprint, settings.fingerprint
+    if now is not None and before is not None and now != before:
+        raise InputError(
+            f"{root} has other rows than the run had, so its parts would be other images too; name "
+            "the split.csv in the run's folder with --root, or give every row a split"
+        )
+    return manifest
+
+
+def _manifest_splits(settings: Settings) -> Splits:
+    manifest = open_manifest(settings)
+    splits = manifest.load(settings.overview_size)
+    if manifest.problems:
+        first = manifest.problems[0]
+        _log.warning("%s: %d problems, such as %s", settings.root, len(manifest.problems), first)
+    return splits
+
+
+def _some_of(data: ImageDataset, count: int, seed: int) -> ImageDataset:
+    """About so many images of a data set, with its share of each class."""
+    if count >= len(data):
+        return data
+    _, some = stratified_split(data.labels, share=count / len(data), seed=seed)
+    return Subset(data, some)
 
 
 def build_model(settings: Settings, channels: int, classes: int) -> nn.Module:
@@ -134,7 +198,9 @@ def _cnn(settings: Settings, channels: int, classes: int) -> nn.Module:
     colon = settings.dataset == "colon-cancer"
     network = resnet8_cnn(channels) if colon else resnet16_cnn(channels)
     head = nn.Linear(network.out_features, classes)
-    return CNN(network, head, scale=settings.scale)
+    # A user's images are of any sizes, and most are too large as they are.
+    size = settings.overview_size if settings.dataset == "manifest" else None
+    return CNN(network, head, scale=settings.scale, size=size)
 
 
 def _feature(settings: Settings, channels: int) -> tuple[nn.Module, int]:

@@ -93,12 +93,13 @@ class Classifier(L.LightningModule):
             values = self._recorded(images, batch.labels, seed)
         else:
             generator = torch.Generator(self.device).manual_seed(seed)
-            values = self._objective(images, batch.labels, generator)
+            values = self.objective(images, batch.labels, generator)
         measured = torch.stack([values[name].detach() for name in _MEASURED if name in values])
         self._totals = measured if self._totals is None else self._totals + measured
         return values["objective"]
 
-    def _objective(self, images: ImageBatch, labels: Tensor, generator: torch.Generator) -> Values:
+    def objective(self, images: ImageBatch, labels: Tensor, generator: torch.Generator) -> Values:
+        """What a step measures of a batch; `objective` is what it makes smaller."""
         out = self(images, generator)
         cross_entropy = F.cross_entropy(out.logits, labels, weight=self.class_weight)
         wrong = (out.logits.detach().argmax(-1) != labels).float().mean()
@@ -111,7 +112,7 @@ class Classifier(L.LightningModule):
 
     def record(self) -> None:
         """From now on replay the step from a recording, where images are read from tensors."""
-        self._recorded = RecordedStep(self._objective, self)
+        self._recorded = RecordedStep(self.objective, self)
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """The gradient, where a replayed step has not left it already."""

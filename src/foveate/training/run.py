@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from foveate.training.module import Classifier
 from foveate.training.settings import Settings
 
 LOG = "metrics.csv"
+
+Watcher = Callable[[int, Classifier], None]
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Run:
 
     Attributes:
         folder: where everything is.
-        classifier: the model with its best weights.
+        classifier: the model with the weights that were tested.
         splits: the data it saw.
         metrics: loss and error on the test images.
     """
@@ -71,9 +74,9 @@ class Run:
     metrics: dict[str, float]
 
     @property
-    def best(self) -> Path:
-        """The checkpoint of the lowest validation loss."""
-        return self.folder / "best.ckpt"
+    def checkpoint(self) -> Path:
+        """The weights that were tested."""
+        return self.folder / f"{self.classifier.settings.keep}.ckpt"
 
     @property
     def curves(self) -> Path:
@@ -90,6 +93,7 @@ def train(
     patience: int | None = None,
     progress: bool = True,
     splits: Splits | None = None,
+    watch: Watcher | None = None,
 ) -> Run:
     """Train a model and test it.
 
@@ -101,6 +105,8 @@ def train(
         patience: stop after as many epochs without a lower validation loss.
         progress: whether to show a progress bar.
         splits: the data, if it is there already.
+        watch: called with the number of epochs behind and the model, before the first epoch and
+            after each.
 
     Raises:
         InputError: where the folder holds a run already and `resume` is not asked for, or holds
@@ -122,6 +128,8 @@ def train(
     with warnings.catch_warnings():
         _quieten_lightning()
         trainer = _trainer(settings, folder, hardware, patience, progress)
+        if watch is not None:
+            trainer.callbacks.insert(0, Watch(watch))  # type: ignore[attr-defined]
         if hardware.compile == "auto" and _can_record(trainer):
             classifier.record()
         trainer.fit(
@@ -130,7 +138,7 @@ def train(
         (metrics,) = trainer.test(
             classifier,
             datamodule=data,
-            ckpt_path=folder / "best.ckpt",
+            ckpt_path=folder / f"{settings.keep}.ckpt",
             verbose=False,
             weights_only=False,
         )
@@ -188,6 +196,9 @@ def load_splits(classifier: Classifier, moved: dict[str, str | None] | None = No
         InputError: where the data has other classes than the model.
     """
     changes: dict[str, Any] = {k: v for k, v in (moved or {}).items() if v is not None}
+    if changes.get("dataset") == "manifest":
+        # What the model knows is what can be told apart, in its own order.
+        changes |= {"classes": classifier.classes, "channels": classifier.channels}
     settings = dataclasses.replace(classifier.settings, **changes)
     return check_classes(classifier, build_splits(settings))
 
@@ -200,6 +211,32 @@ def check_classes(classifier: Classifier, splits: Splits) -> Splits:
             f"{', '.join(splits.train.classes)}; evaluate it on data of its own classes"
         )
     return splits
+
+
+class Watch(L.Callback):
+    """Shows somebody the model between epochs.
+
+    Args:
+        watcher: who looks.
+    """
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Before the first epoch."""
+        self._show(trainer.current_epoch, pl_module)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """After each epoch."""
+        self._show(trainer.current_epoch + 1, pl_module)
+
+    def _show(self, epochs: int, module: L.LightningModule) -> None:
+        assert isinstance(module, Classifier)
+        training = module.training
+        with torch.no_grad():
+            self.watcher(epochs, module.eval())
+        module.train(training)
 
 
 class ProgressBar(RichProgressBar):

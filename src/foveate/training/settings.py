@@ -13,6 +13,7 @@ from foveate.types import Size
 
 METHODS = ("ats", "mil", "cnn", "uniform")
 RECIPES = ("default", "paper")
+KEEP = ("best", "last")
 SAMPLERS = ("systematic", "unordered", "sequential", "replacement", "topk")
 
 
@@ -22,11 +23,14 @@ class Settings:
 
     Attributes:
         dataset: which data set.
-        root: the folder it lies in, for one that is not made on the spot.
+        root: the folder it lies in, for one that is not made on the spot; of a manifest, the CSV
+            file or the class folders.
         method: ats (attention sampling), mil (deep MIL), cnn, or uniform (blind sampling).
         recipe: default (AdamW, one cycle, contrast prior) or paper (Adam, no prior).
         seed: decides weights, order and draws; the data set too.
         fold: which fold is the test part, for a data set that is cross-validated.
+        images: train on so many images only, and validate and test on a fifth of it; None is all.
+        keep: best (by validation loss) or last: the weights that are tested and kept.
         epochs: how often to validate, and to save what was reached.
         passes: how often an epoch goes through the training images; above 1 where they are few.
         batch_size: images in a step.
@@ -49,6 +53,10 @@ class Settings:
         smoothing: ε of the attention.
         attention: conv (the paper's, a cell a pixel), deep (the same, larger) or pooled.
         feature: conv, deep (the same, larger), small, lenet, ilse or resnet8.
+        classes: the labels of a manifest that are told apart, in order; None for all.
+        channels: that a manifest's images are opened with, 3 or 1.
+        fingerprint: of a manifest's rows, where its parts were dealt out by chance: what is
+            trained on must not come up in the test because rows were added.
     """
 
     dataset: str = "digits"
@@ -57,6 +65,8 @@ class Settings:
     recipe: str = "default"
     seed: int = 0
     fold: int = 0
+    images: int | None = None
+    keep: str = "best"
     epochs: int = 10
     passes: int = 1
     batch_size: int = 32
@@ -79,9 +89,13 @@ class Settings:
     smoothing: float = 1e-5
     attention: str = "conv"
     feature: str = "conv"
+    classes: tuple[str, ...] | None = None
+    channels: int = 3
+    fingerprint: str | None = None
 
     def __post_init__(self) -> None:
-        for name, known in [("method", METHODS), ("recipe", RECIPES), ("sampler", SAMPLERS)]:
+        choices = {"method": METHODS, "recipe": RECIPES, "sampler": SAMPLERS, "keep": KEEP}
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InputError(
                     f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(known)}"
@@ -89,6 +103,8 @@ class Settings:
         for name in ("epochs", "passes", "batch_size", "n_patches"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, but is {getattr(self, name)}")
+        if self.images is not None and self.images < 10:
+            raise InputError(f"images must be at least 10, but is {self.images}")
         if self.learning_rate <= 0:
             raise InputError(f"learning_rate must be above 0, but is {self.learning_rate}")
 
@@ -149,11 +165,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         "overview_size": (100, 100),
         "grid": (50, 50),
         "batch_size": 10,
-        "epochs": 120,
-        "learning_rate": 1e-3,
-        "feature": "ilse",
-        "entropy": 1e-2,
+        "passes": 25,
+        "epochs": 20,
+        "keep": "last",  # nine images are too few to choose by
+        "learning_rate": 3e-3,
+        "weight_decay": 5e-2,
+        "attention": "deep",
+        "feature": "conv",
+        "entropy": 1e-3,
         "augment": True,
+        "tint": 0.05,
+        "any_way_up": True,
     },
     "speed-limits": {
         "patch_size": (100, 100),
@@ -170,12 +192,22 @@ PRESETS: dict[str, dict[str, Any]] = {
         "class_weights": True,
         "augment": True,
     },
+    "manifest": {
+        "batch_size": 16,
+        "epochs": 30,
+        "learning_rate": 3e-3,
+        "entropy": 1e-2,
+        "class_weights": True,
+        "augment": True,
+        "attention": "deep",
+        "feature": "deep",
+    },
 }
 PRESETS["gtsdb-speed-limits"] = PRESETS["speed-limits"] | {"overview_size": (240, 408)}
 """What differs from `Settings`' own defaults for each data set."""
 
 PAPER: dict[str, Any] = {"prior": False, "sampler": "sequential", "learning_rate": 1e-3}
-PAPER_FEATURES = {"digits": "lenet", "megapixel-mnist": "lenet"}
+PAPER_FEATURES = {"digits": "lenet", "megapixel-mnist": "lenet", "colon-cancer": "ilse"}
 
 
 def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Settings:

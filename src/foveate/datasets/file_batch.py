@@ -1,0 +1,107 @@
+"""Some images of a user's data, in files of which one may fail at any time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from foveate.errors import DataError
+from foveate.images import ImageBatch, ListBatch
+from foveate.types import Bool, Int64, Num, Size
+
+_log = logging.getLogger(__name__)
+
+
+class FileBatch(ImageBatch):
+    """Images of any sizes whose overviews may be known, and of which a failing one is black.
+
+    A file can open and have a good overview, and still end in the middle of a tile that is first
+    read hours later. That shows only here, in the middle of a step, when the other images of the
+    batch are read already and their number can not change any more. So the image is black for this
+    one step, the failure is logged and marked in `failed`, which all processes share, and whoever
+    gathers the next batch leaves the image out.
+
+    Args:
+        batch: the images.
+        index: which images of their data set they are.
+        failed: for each image of the data set whether it has failed; None lets a failure end the
+            run.
+        overviews: the images' overviews, if they are known.
+    """
+
+    def __init__(
+        self,
+        batch: ListBatch,
+        index: list[int],
+        failed: Bool[Tensor, " N"] | None = None,
+        overviews: Num[Tensor, "b c h w"] | None = None,
+    ) -> None:
+        self.batch = batch
+        self.index = index
+        self.failed = failed
+        self.known = overviews
+
+    @property
+    def sizes(self) -> list[Size]:
+        """See `ImageBatch.sizes`."""
+        return self.batch.sizes
+
+    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
+        """See `ImageBatch.overviews`."""
+        if self.known is not None and self.known.shape[2:] == size:
+            return self.known
+        blank = (1, self.batch.images[0].channels, *size)
+        return self._read(lambda some, _: some.overviews(size), blank)
+
+    def read_patches(
+        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_patches`."""
+        blank = (1, yx_level0.shape[1], self.batch.images[0].channels, *size)
+        return self._read(lambda some, rows: some.read_patches(yx_level0[rows], size), blank)
+
+    def read_ahead(self, overview_size: Size) -> FileBatch:
+        """The batch with its overviews read, as a loader's worker does for its model."""
+        known = self.overviews(overview_size)
+        return FileBatch(self.batch, self.index, self.failed, known)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> FileBatch:
+        """See `ImageBatch.to`."""
+        known = None if self.known is None else self.known.to(device, non_blocking=non_blocking)
+        return FileBatch(self.batch.to(device, non_blocking), self.index, self.failed, known)
+
+    def pin_memory(self) -> FileBatch:
+        """See `ImageBatch.pin_memory`."""
+        known = None if self.known is None else self.known.pin_memory()
+        return FileBatch(self.batch.pin_memory(), self.index, self.failed, known)
+
+    def _read(
+        self, read: Callable[[ListBatch, slice], Tensor], blank: tuple[int, ...]
+    ) -> Num[Tensor, "..."]:
+        """Read all images together, or one by one where one of them fails."""
+        if self.failed is None:
+            return read(self.batch, slice(None))
+        if not self.failed[self.index].any():
+            try:
+                return read(self.batch, slice(None))
+            except DataError:
+                pass  # whose it is shows below
+        return torch.cat([self._read_one(row, read, blank) for row in range(len(self.index))])
+
+    def _read_one(
+        self, row: int, read: Callable[[ListBatch, slice], Tensor], blank: tuple[int, ...]
+    ) -> Num[Tensor, "..."]:
+        assert self.failed is not None
+        black = torch.zeros(blank, dtype=torch.uint8, device=self.batch.device)
+        if self.failed[self.index[row]]:
+            return black
+        try:
+            alone = ListBatch([self.batch.images[row]], self.batch.device)
+            return read(alone, slice(row, row + 1))
+        except DataError as error:
+            self.failed[self.index[row]] = True
+            _log.warning("%s (it is left out of the rest of the run)", error)
+            return black
