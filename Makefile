@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory clean
+.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory bench-reads bench-gigapixel clean
 
 test: lint types unit  ## lint, types and all tests
 
@@ -30,6 +30,12 @@ bench-variance: .venv/ready  ## error of each sampler's value and gradient
 
 bench-memory: .venv/ready  ## memory of a forward pass from 1 to 100 megapixels
 	$(BIN)/python benchmarks/memory.py
+
+bench-reads: .venv/ready  ## random reads from a large TIFF, side by side with other readers
+	$(BIN)/python benchmarks/reads.py
+
+bench-gigapixel: .venv/ready  ## time and memory of a prediction from 1 megapixel to 1 gigapixel
+	$(BIN)/python benchmarks/gigapixel.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "foveate needs Python 3.11 or newer: make PYTHON=python3.11")'

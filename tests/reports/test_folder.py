@@ -118,9 +118,16 @@ def test_failures_are_those_of_the_last_run(tmp_path: Path) -> None:
 def test_another_checkpoint_needs_another_folder(
     tmp_path: Path, about: dict[str, Any], message: str
 ) -> None:
-    open_folder(tmp_path).missing(["a"])
+    folder = open_folder(tmp_path)
+    folder.missing(["a"])
+    folder.add(record("a"))
     with pytest.raises(InputError, match=message):
         open_folder(tmp_path, **about)
+
+
+def test_a_folder_without_predictions_is_begun_anew(tmp_path: Path) -> None:
+    open_folder(tmp_path, draws=7).missing(["a"])
+    assert open_folder(tmp_path).missing(["a"]) == ["a"]
 
 
 def test_what_foveate_did_not_write_is_left_alone(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -110,12 +111,19 @@ class PredictionFolder:
             ) from error
         for name in sorted({*before, *about} - _FREE):
             old, new = (_short(values.get(name)) for values in (before, about))
-            if before.get(name) != about.get(name):
+            if before.get(name) != about.get(name) and not self._is_empty():
                 raise InputError(
                     f"{self.folder} holds predictions of {before.get('checkpoint')} with {name} "
                     f"{old}, and those of {about.get('checkpoint')} with {name} {new} do not "
                     "belong with them; choose another --out"
                 )
+
+    def _is_empty(self) -> bool:
+        """Whether there is no line yet, so that the folder may be begun anew."""
+        if not self.table.is_file():
+            return True
+        with self.table.open(**_TEXT) as file:
+            return len(list(itertools.islice(csv.reader(file), 2))) < 2
 
     def _lines(self) -> Iterator[list[str]]:
         """The whole lines of the table; one that was cut off is left out."""
