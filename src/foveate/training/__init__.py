@@ -1,21 +1,16 @@
 """Training with Lightning: the only room that knows of it."""
 
 from foveate.training.building import build_model, build_splits, open_manifest
+from foveate.training.checkpoint import load_classifier, load_splits
 from foveate.training.data import ImageData, Order
 from foveate.training.evaluation import Figures, evaluate
 from foveate.training.log import read_log
 from foveate.training.module import Classifier
 from foveate.training.prediction import Failed, Predicted, predict_dataset, predict_images
-from foveate.training.run import (
-    Hardware,
-    Run,
-    load_classifier,
-    load_splits,
-    new_classifier,
-    train,
-)
+from foveate.training.run import Run, new_classifier, train
 from foveate.training.settings import PRESETS, Settings, settings_for
 from foveate.training.sizing import Sizing, choose_sizes, settings_for_manifest
+from foveate.training.trainer import Hardware
 
 __all__ = [
     "PRESETS",

@@ -14,9 +14,9 @@ from torchmetrics.functional.classification import binary_auroc
 
 from foveate.datasets import Splits
 from foveate.errors import InputError
+from foveate.training.checkpoint import check_classes, load_classifier, load_splits
 from foveate.training.data import ImageData
 from foveate.training.module import Classifier
-from foveate.training.run import check_classes, load_classifier, load_splits
 
 
 @dataclass(frozen=True)

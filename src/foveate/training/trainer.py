@@ -1,0 +1,160 @@
+"""Lightning's trainer as foveate sets it up: where it runs, what it keeps, what it shows."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.accelerators import CUDAAccelerator
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from foveate.errors import InputError
+from foveate.training.log import EpochLog
+from foveate.training.module import Classifier
+from foveate.training.settings import Settings
+
+LOG = "metrics.csv"
+
+Watcher = Callable[[int, Classifier], None]
+"""Is shown the number of epochs behind, and the model."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Where a run runs; it has no say in what comes out, but for rounding.
+
+    Attributes:
+        accelerator: cpu, gpu or auto.
+        devices: how many of them.
+        nodes: how many machines.
+        strategy: how processes work together, as Lightning names it.
+        precision: as Lightning names it, such as 32-true or bf16-mixed.
+        workers: processes that read images.
+        compile: auto records the training step as a CUDA graph where one GPU trains on images in
+            memory; off never does.
+    """
+
+    accelerator: str = "auto"
+    devices: str = "auto"
+    nodes: int = 1
+    strategy: str = "auto"
+    precision: str = "32-true"
+    workers: int = 0
+    compile: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.compile not in ("auto", "off"):
+            raise InputError(f"compile must be auto or off, but is {self.compile!r}")
+
+
+class Watch(L.Callback):
+    """Shows somebody the model between epochs.
+
+    Args:
+        watcher: who looks.
+    """
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Before the first epoch."""
+        self._show(trainer.current_epoch, pl_module)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """After each epoch."""
+        self._show(trainer.current_epoch + 1, pl_module)
+
+    def _show(self, epochs: int, module: L.LightningModule) -> None:
+        assert isinstance(module, Classifier)
+        training = module.training
+        with torch.no_grad():
+            self.watcher(epochs, module.eval())
+        module.train(training)
+
+
+class ProgressBar(RichProgressBar):
+    """Lightning's, without the number of a version that there is none of."""
+
+    def get_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What to show beside the bar."""
+        metrics: dict[str, Any] = super().get_metrics(*args, **kwargs)
+        metrics.pop("v_num", None)
+        return metrics
+
+
+def make_trainer(
+    settings: Settings,
+    folder: Path,
+    hardware: Hardware,
+    patience: int | None = None,
+    progress: bool = True,
+    watch: Watcher | None = None,
+) -> L.Trainer:
+    """A trainer that leaves checkpoints and logs in a folder.
+
+    Args:
+        settings: the run's.
+        folder: where to leave it.
+        hardware: where to run it.
+        patience: stop after as many epochs without a lower validation loss.
+        progress: whether to show a progress bar.
+        watch: who is shown the model between epochs.
+    """
+    # Written at the end of a whole epoch, so that a resumed run starts the next.
+    kept: dict[str, Any] = {"save_on_train_epoch_end": True, "enable_version_counter": False}
+    callbacks: list[L.Callback] = [
+        ModelCheckpoint(folder, filename="best", monitor="validation/loss", **kept),
+        ModelCheckpoint(folder, filename="last", **kept),
+        EpochLog(folder / LOG),
+    ]
+    if watch is not None:
+        callbacks.append(Watch(watch))
+    if patience is not None:
+        callbacks.append(EarlyStopping("validation/loss", patience=patience))
+    if progress:
+        callbacks.append(ProgressBar())
+    options: dict[str, Any] = {"accelerator": hardware.accelerator, "devices": hardware.devices}
+    if hardware.devices.isdigit():
+        options["devices"] = int(hardware.devices)
+    return L.Trainer(
+        max_epochs=settings.epochs,
+        callbacks=callbacks,
+        logger=TensorBoardLogger(folder, name="", version="tensorboard"),
+        num_nodes=hardware.nodes,
+        strategy=hardware.strategy,
+        precision=hardware.precision,  # type: ignore[arg-type]
+        gradient_clip_val=settings.clip,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        log_every_n_steps=1,
+        **options,
+    )
+
+
+def can_record(trainer: L.Trainer) -> bool:
+    """Whether steps can be CUDA graphs: on one GPU, without a scaler that looks at gradients."""
+    on_gpu = isinstance(trainer.accelerator, CUDAAccelerator)
+    return on_gpu and trainer.world_size == 1 and trainer.precision in ("32-true", "bf16-mixed")
+
+
+def quieten_lightning() -> None:
+    """Hides advice that does not apply: images are read in this process on purpose."""
+    for message in (
+        ".*does not have many workers.*",
+        ".*logging on epoch level in distributed.*",
+        ".*Checkpoint directory.*exists and is not empty.*",
+        ".*LeafSpec.*is deprecated.*",
+    ):
+        warnings.filterwarnings("ignore", message=message)
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
