@@ -12,8 +12,11 @@ import torch
 from foveate.errors import DataError, InputError
 from foveate.experiments import (
     PLANS,
+    Cost,
     Plan,
     Shape,
+    bench_table,
+    draw_bench,
     draw_figures,
     load_outcomes,
     measure_cost,
@@ -21,6 +24,7 @@ from foveate.experiments import (
     running,
     write_tables,
 )
+from foveate.experiments.bench import Measured
 from foveate.training import Hardware, settings_for
 
 CPU = Hardware(accelerator="cpu", devices="1")
@@ -146,3 +150,13 @@ def test_a_step_costs_time_and_memory(device: torch.device) -> None:
     cost = measure_cost(settings, Shape((200, 200), 1, 10, 2), device, repeat=2)
     assert cost.milliseconds > 0
     assert cost.megabytes >= 0
+
+
+def test_the_benchmark_names_ratios_within_a_run(tmp_path: Path) -> None:
+    lines = [
+        Measured("roads", "ATS-5", 1, 1.2, "fast", Cost(2.0, 0.1, 10.0)),
+        Measured("roads", "MIL", 1, 1.2, "fast", Cost(30.0, 1.0, 200.0)),
+    ]
+    table = bench_table(lines)
+    assert "| roads | MIL | 1 | 1.2 | fast | 30.000 | 1.000 | 200.0 | 15.0x | 20.0x |" in table
+    assert draw_bench(lines, tmp_path / "bench.png").stat().st_size > 5000

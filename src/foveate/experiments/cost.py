@@ -137,7 +137,7 @@ def _measure(
     if not on_gpu:  # what is loaded and kept for good is not the step's
         step()
     before = _memory_in_use(device)
-    for _ in range(3):
+    for _ in range(3 if on_gpu else 1):
         step()
     megabytes = _memory_at_most(device) - before
     times = [_timed(step, device) for _ in range(repeat)]
