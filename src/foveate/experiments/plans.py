@@ -179,7 +179,7 @@ def plan_speed_limits(
         "CNN, scale 0.3": {"method": "cnn", "scale": 0.3},
         "CNN, scale 0.5": {"method": "cnn", "scale": 0.5},
         "CNN, scale 1": {"method": "cnn", "scale": 1.0},
-        "MIL": {"method": "mil"},
+        "MIL": {"method": "mil"} | ({"grid": (4, 6)} if quick else {}),
         "ATS-5": {"n_patches": 5},
         "ATS-10": {"n_patches": 10},
     }
