@@ -34,11 +34,11 @@ class ImageBatch(ABC):
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """Each image at a low resolution, antialiased, on the device where the images are."""
 
-    @abstractmethod
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
     ) -> Num[Tensor, "b n c p q"]:
         """Rectangles of the full resolution, from their corners; 0 outside an image."""
+        return self.read_from(self.sources, yx_level0, size)
 
     @property
     def sources(self) -> tuple[Tensor, ...]:
@@ -81,12 +81,6 @@ class TensorBatch(ImageBatch):
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; the images themselves where that is their size."""
         return self.pixels if self.sizes[0] == size else resample(self.pixels, size)
-
-    def read_patches(
-        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
-    ) -> Num[Tensor, "b n c p q"]:
-        """See `ImageBatch.read_patches`."""
-        return self.read_from(self.sources, yx_level0, size)
 
     @property
     def sources(self) -> tuple[Tensor, ...]:

@@ -67,12 +67,6 @@ class PooledBatch(ImageBatch):
             self.where, size, device, lambda: resample(pixels[self.index], size)
         )
 
-    def read_patches(
-        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
-    ) -> Num[Tensor, "b n c p q"]:
-        """See `ImageBatch.read_patches`."""
-        return self.read_from(self.sources, yx_level0, size)
-
     @property
     def sources(self) -> tuple[Tensor, ...]:
         """See `ImageBatch.sources`: which images."""

@@ -45,11 +45,16 @@ class HeldBatch(ImageBatch):
             self._overviews[size] = self.kind.overviews(size).clone()
         return self._overviews[size]
 
-    def read_patches(
-        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """See `ImageBatch.sources`."""
+        return self._sources
+
+    def read_from(
+        self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
     ) -> Num[Tensor, "b n c p q"]:
-        """See `ImageBatch.read_patches`."""
-        return self.kind.read_from(self._sources, yx_level0, size)
+        """See `ImageBatch.read_from`."""
+        return self.kind.read_from(sources, yx_level0, size)
 
     def fits(self, batch: ImageBatch) -> bool:
         """Whether another batch can take this one's place."""
