@@ -239,3 +239,10 @@ def test_order_changes_with_the_epoch_and_covers_everything() -> None:
     assert sorted(itertools.chain(*first)) == list(range(20))
     assert list(Order(7, 3, seed=None)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert [len(batch) for batch in Order(7, 3, seed=0)] == [3, 3]
+
+
+def test_few_patches_have_a_lower_rate_unless_one_is_given() -> None:
+    assert settings_for("megapixel-mnist", n_patches=5).learning_rate == 5e-3
+    assert settings_for("megapixel-mnist", n_patches=10).learning_rate == 1e-2
+    assert settings_for("megapixel-mnist", n_patches=5, learning_rate=1.0).learning_rate == 1.0
+    assert settings_for("megapixel-mnist", "paper", n_patches=5).learning_rate == 1e-3
