@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from foveate.datasets import Splits
 from foveate.errors import DataError, InputError
 from foveate.experiments import (
     PLANS,
@@ -25,7 +26,7 @@ from foveate.experiments import (
     write_tables,
 )
 from foveate.experiments.bench import Measured
-from foveate.training import Hardware, settings_for
+from foveate.training import Hardware, Settings, build_splits, settings_for
 
 CPU = Hardware(accelerator="cpu", devices="1")
 TINY: dict[str, Any] = {
@@ -160,3 +161,19 @@ def test_the_benchmark_names_ratios_within_a_run(tmp_path: Path) -> None:
     table = bench_table(lines)
     assert "| roads | MIL | 1 | 1.2 | fast | 30.000 | 1.000 | 200.0 | 15.0x | 20.0x |" in table
     assert draw_bench(lines, tmp_path / "bench.png").stat().st_size > 5000
+
+
+def test_runs_on_the_same_data_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def build(settings: Settings) -> Splits:
+        made.append(settings.seed)
+        return build_splits(settings)
+
+    monkeypatch.setattr(running, "build_splits", build)
+    shared = running.SharedSplits()
+    own = settings_for("digits", **TINY)
+    first = shared.get(own)
+    assert shared.get(settings_for("digits", **TINY, method="mil")) is first
+    assert shared.get(settings_for("digits", **TINY, seed=1)) is not first
+    assert made == [0, 1]

@@ -17,13 +17,22 @@ from typing import Any
 
 import torch
 
+from foveate.datasets import Splits
 from foveate.errors import DataError, InputError
 from foveate.experiments.cost import Shape, measure_cost
 from foveate.experiments.plans import Plan
 from foveate.experiments.pointing import measure_pointing
 from foveate.experiments.snapshots import Snapshots
 from foveate.experiments.trial import Outcome, Trial
-from foveate.training import Hardware, Run, Settings, evaluate, read_log, train
+from foveate.training import (
+    Hardware,
+    Run,
+    Settings,
+    build_splits,
+    evaluate,
+    read_log,
+    train,
+)
 
 RESULTS = "results.json"
 Told = Callable[[int, int, str], None]
@@ -54,21 +63,67 @@ def run_plan(
     """
     outcomes = load_outcomes(folder / RESULTS)
     costly = {names[0] for names in plan.table.values()} if costs else set()
+    shared = SharedSplits()
     for number, (name, trial) in enumerate(plan.trials.items()):
         if name in outcomes:
             _check_same(trial, outcomes[name], folder)
             continue
         if tell is not None:
             tell(number, len(plan.trials), name)
-        outcomes[name] = run_trial(trial, folder, hardware, name in costly, progress)
+        splits = shared.get(trial.settings)
+        outcomes[name] = run_trial(trial, folder, hardware, splits, name in costly, progress)
         save_outcomes(outcomes, folder / RESULTS)
     return {name: outcomes[name] for name in plan.trials}
 
 
+class SharedSplits:
+    """The data of a run, for as long as the next runs need the same: it is decoded once."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._splits: Splits | None = None
+
+    def get(self, settings: Settings) -> Splits:
+        """The data that settings describe."""
+        key = tuple(getattr(settings, name) for name in _DATA)
+        if self._splits is None or key != self._key:
+            self._splits = None  # lets go of the last before the next is read
+            self._key, self._splits = key, build_splits(settings)
+        return self._splits
+
+
+_DATA = (
+    "dataset",
+    "root",
+    "seed",
+    "fold",
+    "images",
+    "keep",
+    "classes",
+    "channels",
+    "overview_size",
+)
+"""The settings that decide what `build_splits` gives."""
+
+
 def run_trial(
-    trial: Trial, folder: Path, hardware: Hardware, cost: bool = False, progress: bool = False
+    trial: Trial,
+    folder: Path,
+    hardware: Hardware,
+    splits: Splits,
+    cost: bool = False,
+    progress: bool = False,
 ) -> Outcome:
-    """Make one run, or go on with it, and measure what it came to."""
+    """Make one run, or go on with it, and measure what it came to.
+
+    Args:
+        trial: the run.
+        folder: where its folder is.
+        hardware: where to run it.
+        splits: the data that its settings describe.
+        cost: whether to measure time and memory too.
+        progress: whether to show a bar.
+    """
     place = folder / "runs" / trial.name
     watch = Snapshots(place / "snapshots") if trial.snapshots else None
     run = train(
@@ -77,6 +132,7 @@ def run_trial(
         hardware,
         resume=(place / "last.ckpt").is_file(),
         progress=progress,
+        splits=splits,
         watch=None if watch is None else watch.look,
     )
     figures = evaluate(run.checkpoint, splits=run.splits)
