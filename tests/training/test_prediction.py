@@ -11,7 +11,6 @@ import tifffile
 import torch
 from PIL import Image as PillowImage
 
-from foveate.datasets import MajorityTask
 from foveate.errors import InputError
 from foveate.images import as_batch, open_image
 from foveate.training import (
@@ -19,7 +18,6 @@ from foveate.training import (
     Failed,
     Predicted,
     build_model,
-    predict_dataset,
     predict_images,
     settings_for,
 )
@@ -230,16 +228,3 @@ def test_numbers_that_can_not_be_say_so_at_once(options: dict[str, Any], message
 
 def test_no_images_are_no_predictions() -> None:
     assert predictions(tiny_classifier(), []) == []
-
-
-def test_a_data_set_is_predicted_in_order() -> None:
-    labels = np.arange(40) % 10
-    pixels = np.broadcast_to((20 * (labels + 1)).astype(np.uint8)[:, None, None], (40, 12, 12))
-    data = MajorityTask(size=(96, 96), noise=2).make(pixels.copy(), labels, 20, seed=0)
-    classifier = tiny_classifier(channels=1, batch_size=8)
-    probabilities = predict_dataset(classifier, data, device="cpu")
-    assert probabilities.shape == (20, 3)
-    torch.testing.assert_close(probabilities.sum(-1), torch.ones(20))
-    with torch.no_grad():
-        last = classifier(data.gather([19]).images).logits.softmax(-1)
-    torch.testing.assert_close(probabilities[-1:], last)

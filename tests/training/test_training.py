@@ -154,10 +154,12 @@ def test_the_seed_decides_the_run(tmp_path: Path) -> None:
 def test_evaluation_over_draws_has_a_spread(tmp_path: Path) -> None:
     done = run(tmp_path / "run", sampler="replacement")
     figures = evaluate(done.checkpoint, draws=3, splits=done.splits)
+    torch.testing.assert_close(figures.probabilities.sum(-1), torch.ones(len(done.splits.test)))
     assert figures.spread.keys() == figures.summary.keys()
     assert sum(map(sum, figures.confusion)) == 3 * 24
     again = evaluate(done.checkpoint, draws=3, splits=done.splits)
     assert figures == again
+    torch.testing.assert_close(figures.probabilities, again.probabilities)
 
 
 def test_early_stopping(tmp_path: Path) -> None:

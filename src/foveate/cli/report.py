@@ -41,7 +41,6 @@ def report_command(
         evaluate,
         load_classifier,
         load_splits,
-        predict_dataset,
         read_log,
     )
 
@@ -59,9 +58,8 @@ def report_command(
         figures = evaluate(checkpoint, part=part, draws=draws, splits=splits)
         parts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
         data = parts[part]
-        probabilities = predict_dataset(classifier, data)
     with console.status("drawing"):
-        wrong, right = _choose(probabilities, data.labels, examples)
+        wrong, right = _choose(figures.probabilities, data.labels, examples)
         log = run / "metrics.csv"
         report = Report(
             title=f"foveate · {run.resolve().name}",

@@ -6,7 +6,7 @@ from foveate.training.data import ImageData, Order
 from foveate.training.evaluation import Figures, evaluate
 from foveate.training.log import read_log
 from foveate.training.module import Classifier
-from foveate.training.prediction import Failed, Predicted, predict_dataset, predict_images
+from foveate.training.prediction import Failed, Predicted, predict_images
 from foveate.training.run import Run, new_classifier, train
 from foveate.training.settings import PRESETS, Settings, settings_for
 from foveate.training.sizing import Sizing, choose_sizes, settings_for_manifest
@@ -32,7 +32,6 @@ __all__ = [
     "load_splits",
     "new_classifier",
     "open_manifest",
-    "predict_dataset",
     "predict_images",
     "read_log",
     "settings_for",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from foveate.errors import InputError
 from foveate.training.checkpoint import check_classes, load_classifier, load_splits
 from foveate.training.data import ImageData
 from foveate.training.module import Classifier
+from foveate.types import Float
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,19 @@ class Figures:
         summary: error, balanced accuracy and, for two classes, AUROC; the mean over draws.
         spread: the standard deviation of each over draws.
         confusion: how often each true class (row) was called each class (column), over all draws.
+        probabilities: of each class for each image; the mean over draws.
     """
 
     classes: tuple[str, ...]
     summary: dict[str, float]
     spread: dict[str, float]
     confusion: list[list[int]]
+    probabilities: Float[Tensor, "N k"] = field(compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as plain values."""
-        return dataclasses.asdict(self)
+        """The figures as plain values, without those of each image."""
+        kept = ("classes", "summary", "spread", "confusion")
+        return {name: getattr(self, name) for name in kept}
 
 
 def evaluate(
@@ -69,11 +72,13 @@ def evaluate(
     data = ImageData(Splits(dataset, dataset, dataset), classifier.settings.batch_size)
 
     results = []
+    probabilities = torch.zeros(len(dataset), len(dataset.classes))
     confusion = torch.zeros(len(dataset.classes), len(dataset.classes), dtype=torch.int64)
     for number in range(max(draws, 1)):
         generator = torch.Generator().manual_seed(number) if draws else None
         logits = _logits(classifier, data, generator)
         results.append(_summary(logits, dataset.labels))
+        probabilities += logits.float().softmax(-1) / max(draws, 1)
         pairs = dataset.labels * len(dataset.classes) + logits.argmax(-1)
         confusion += torch.bincount(pairs, minlength=confusion.numel()).view_as(confusion)
     names = list(results[0])
@@ -83,7 +88,7 @@ def evaluate(
         if draws > 1
         else {}
     )
-    return Figures(dataset.classes, summary, spread, confusion.tolist())
+    return Figures(dataset.classes, summary, spread, confusion.tolist(), probabilities)
 
 
 @torch.no_grad()

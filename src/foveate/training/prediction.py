@@ -15,10 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from foveate.datasets import ImageDataset, Splits
 from foveate.errors import DataError, FoveateError, InputError
 from foveate.images import Image, ListBatch, open_image
-from foveate.training.data import ImageData
 from foveate.training.module import Classifier
 from foveate.types import Draw, Float, Prediction, Size
 
@@ -121,24 +119,6 @@ def _stream(
             else:
                 yield Predicted(path, image, out)
             image.close()
-
-
-@torch.inference_mode()
-def predict_dataset(
-    classifier: Classifier, dataset: ImageDataset, device: torch.device | str | None = None
-) -> Float[Tensor, "N k"]:
-    """The probabilities of each class for every image of a data set, without chance.
-
-    Args:
-        classifier: a trained model.
-        dataset: the images.
-        device: where the model runs; None takes a GPU if there is one.
-    """
-    device = _device(device)
-    classifier.to(device).eval()
-    batches = ImageData(Splits(dataset, dataset, dataset), classifier.settings.batch_size)
-    outs = [classifier(batch.to(device).images).logits for batch in batches.test_dataloader()]
-    return torch.cat(outs).float().softmax(-1).cpu()
 
 
 def _device(device: torch.device | str | None) -> torch.device | str:
