@@ -140,6 +140,29 @@ def test_a_plan_can_be_narrowed_to_some_rows() -> None:
         plan.only(["ATS-9"])
 
 
+def test_a_plan_can_be_narrowed_to_what_is_made() -> None:
+    plan = PLANS["megapixel-mnist"]("somewhere", range(3), False)
+    plan.made(["ats-10-s0", "ats-10-s2", "u-10-s1", "something-else"])
+    assert set(plan.trials) == {"ats-10-s0", "ats-10-s2", "u-10-s1"}
+    assert plan.table == {"ATS-10": ["ats-10-s0", "ats-10-s2"], "U-10": ["u-10-s1"]}
+    assert plan.compared == {"ATS": ["ats-10-s0"]}
+
+
+def test_runs_made_at_once_come_to_the_same(reproduced: Path, tmp_path: Path) -> None:
+    plan = tiny_plan()
+    plan.only(["ATS-2"])
+    told = []
+    made = run_plan(
+        plan, tmp_path, CPU, jobs=2, costs=False, tell=lambda *news: told.append(news[:2])
+    )
+    assert told == [(0, 2), (1, 2)]
+    alone = load_outcomes(reproduced / "results.json")
+    assert load_outcomes(tmp_path / "results.json").keys() == made.keys()
+    for name in ("ats-s0", "ats-s1"):
+        assert made[name].test_error == alone[name].test_error
+        assert made[name].train_loss == pytest.approx(alone[name].train_loss, rel=1e-4)
+
+
 def test_two_unlike_runs_can_not_have_one_name() -> None:
     plan = tiny_plan()
     with pytest.raises(InputError, match="two unlike runs called cnn-s0"):

@@ -32,6 +32,9 @@ def reproduce_command(
     ] = False,
     seeds: Annotated[int, typer.Option(help="how many seeds, counted from 0")] = 3,
     rows: Annotated[str | None, typer.Option(help="only these rows, such as 'ATS-10;U-10'")] = None,
+    jobs: Annotated[
+        int, typer.Option(help="runs to make at a time; they share the GPU or the cores")
+    ] = 1,
     accelerator: Annotated[str, typer.Option(help="cpu, gpu or auto")] = "auto",
     precision: Annotated[str, typer.Option(help="such as 32-true or bf16-mixed")] = "32-true",
     costs: Annotated[bool, typer.Option(help="measure time and memory of each method")] = True,
@@ -41,25 +44,40 @@ def reproduce_command(
     Leaves results.json, results.md and pictures in one folder. Interrupted,
     the same command goes on where it stopped.
     """
-    from foveate.experiments import PLANS, draw_figures, run_plan, write_tables
+    from foveate.experiments import (
+        PLANS,
+        RESULTS,
+        draw_figures,
+        load_outcomes,
+        run_plan,
+        write_tables,
+    )
     from foveate.training import Hardware
 
-    if seeds < 1:
-        raise typer.BadParameter(f"--seeds must be at least 1, but is {seeds}")
+    for name, value in (("--seeds", seeds), ("--jobs", jobs)):
+        if value < 1:
+            raise typer.BadParameter(f"{name} must be at least 1, but is {value}")
     folder = out or Path("reproduced") / (experiment.value + ("-quick" if quick else ""))
-    plan = PLANS[experiment.value](str(root), range(1 if quick else seeds), quick)
+    make_plan = PLANS[experiment.value]
+    plan = make_plan(str(root), range(1 if quick else seeds), quick)
     if rows is not None:
         plan.only(row.strip() for row in rows.split(";"))
     console.print(f"[bold]{plan.title}[/bold]: {len(plan.trials)} runs, results in {folder}")
     hardware = Hardware(accelerator=accelerator, devices="1", precision=precision)
-    outcomes = run_plan(
+    run_plan(
         plan,
         folder,
         hardware,
+        jobs=jobs,
         costs=costs,
         progress=console.is_terminal,
         tell=lambda done, of, name: console.print(f"run {done + 1} of {of}: {name}"),
     )
+    # Rows and seeds that were asked for before, in the same folder, are shown too.
+    outcomes = load_outcomes(folder / RESULTS)
+    known = {outcome.settings["seed"] for outcome in outcomes.values()}
+    plan = make_plan(str(root), sorted(known), quick)
+    plan.made(outcomes)
     text = write_tables(plan, outcomes)
     (folder / "results.md").write_text(text)
     pictures = draw_figures(plan, outcomes, folder)

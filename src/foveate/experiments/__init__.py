@@ -5,12 +5,19 @@ from foveate.experiments.cost import Cost, Options, Shape, measure_cost
 from foveate.experiments.figures import draw_figures
 from foveate.experiments.plans import PLANS, Plan
 from foveate.experiments.pointing import Pointing, measure_pointing
-from foveate.experiments.running import describe_machine, load_outcomes, run_plan, run_trial
+from foveate.experiments.running import (
+    RESULTS,
+    describe_machine,
+    load_outcomes,
+    run_plan,
+    run_trial,
+)
 from foveate.experiments.tables import write_tables
 from foveate.experiments.trial import Outcome, Trial
 
 __all__ = [
     "PLANS",
+    "RESULTS",
     "Cost",
     "Options",
     "Outcome",

@@ -54,6 +54,11 @@ class Plan:
             raise InputError(f"the plan {self.name} has two unlike runs called {name}")
         rows.setdefault(row, []).append(name)
 
+    @property
+    def sections(self) -> tuple[Rows, ...]:
+        """All that runs are for."""
+        return self.table, self.curves, self.entropy, self.patches, self.compared
+
     def only(self, rows: Iterable[str]) -> None:
         """Leave out all rows but these, and the runs that nobody needs then.
 
@@ -61,18 +66,27 @@ class Plan:
             InputError: for a row that there is none of.
         """
         wanted = set(rows)
-        sections = [self.table, self.curves, self.entropy, self.patches, self.compared]
-        known = {row for section in sections for row in section}
+        known = {row for section in self.sections for row in section}
         if wanted - known:
             raise InputError(
                 f"the plan {self.name} has no row {min(wanted - known)!r}; "
                 f"choose among {', '.join(sorted(known))}"
             )
-        for section in sections:
+        for section in self.sections:
             for row in set(section) - wanted:
                 del section[row]
-        needed = {name for section in sections for names in section.values() for name in names}
+        needed = {name for rows in self.sections for names in rows.values() for name in names}
         self.trials = {name: trial for name, trial in self.trials.items() if name in needed}
+
+    def made(self, names: Iterable[str]) -> None:
+        """Leave out all runs but these, which are made, and the rows that have none of them."""
+        there = set(names)
+        self.trials = {name: trial for name, trial in self.trials.items() if name in there}
+        for section in self.sections:
+            for row, needed in list(section.items()):
+                section[row] = [name for name in needed if name in there]
+                if not section[row]:
+                    del section[row]
 
 
 Options = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Making the runs of a plan, one after the other, so that it can stop and go on at any time.
+"""Making the runs of a plan, some at a time, so that it can stop and go on whenever it must.
 
 What a run came to is added to `results.json` as soon as it ends; a run that is in there is not made
 again, and one that was interrupted goes on from its last epoch.
@@ -7,17 +7,19 @@ again, and one that was interrupted goes on from its last epoch.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import platform
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from foveate.datasets import Splits
+from foveate.datasets import ImageDataset, Splits
 from foveate.errors import DataError, InputError
 from foveate.experiments.cost import Shape, measure_cost
 from foveate.experiments.plans import Plan
@@ -26,7 +28,6 @@ from foveate.experiments.snapshots import Snapshots
 from foveate.experiments.trial import Outcome, Trial
 from foveate.training import (
     Hardware,
-    Run,
     Settings,
     build_splits,
     evaluate,
@@ -36,7 +37,7 @@ from foveate.training import (
 
 RESULTS = "results.json"
 Told = Callable[[int, int, str], None]
-"""Told the number of runs done, of all, and what is next."""
+"""Told the number of runs done, of all, and which one it is about."""
 
 
 def run_plan(
@@ -44,6 +45,7 @@ def run_plan(
     folder: Path,
     hardware: Hardware,
     *,
+    jobs: int = 1,
     costs: bool = True,
     progress: bool = False,
     tell: Told | None = None,
@@ -54,26 +56,82 @@ def run_plan(
         plan: which runs.
         folder: where their folders and `results.json` are.
         hardware: where to run them.
-        costs: whether to measure time and memory, once for each row of the table.
-        progress: whether to show a bar for each run.
-        tell: told before each run.
+        jobs: how many to make at a time, each in a process of its own.
+        costs: whether to measure time and memory, once for each row of the table; nothing else
+            runs meanwhile.
+        progress: whether to show a bar for each run, where they are made one at a time.
+        tell: told before each run, or, where several are made at a time, after it.
 
     Returns:
         What all the plan's runs came to, by name.
     """
     outcomes = load_outcomes(folder / RESULTS)
-    costly = {names[0] for names in plan.table.values()} if costs else set()
-    shared = SharedSplits()
-    for number, (name, trial) in enumerate(plan.trials.items()):
+    todo = []
+    for name, trial in plan.trials.items():
         if name in outcomes:
             _check_same(trial, outcomes[name], folder)
-            continue
-        if tell is not None:
-            tell(number, len(plan.trials), name)
-        splits = shared.get(trial.settings)
-        outcomes[name] = run_trial(trial, folder, hardware, splits, name in costly, progress)
+        else:
+            todo.append(trial)
+    shared = SharedSplits()
+    if jobs > 1:
+        made = run_at_once(todo, folder, hardware, jobs, tell)
+    else:
+        made = _run_in_turn(todo, folder, hardware, shared, progress, tell)
+    for outcome in made:
+        outcomes[outcome.name] = outcome
         save_outcomes(outcomes, folder / RESULTS)
+    for names in plan.table.values() if costs else ():
+        if not outcomes[names[0]].cost:
+            settings = plan.trials[names[0]].settings
+            cost = _cost(settings, shared.get(settings).test, hardware)
+            outcomes[names[0]] = replace(outcomes[names[0]], cost=cost)
+            save_outcomes(outcomes, folder / RESULTS)
     return {name: outcomes[name] for name in plan.trials}
+
+
+def _run_in_turn(
+    trials: list[Trial],
+    folder: Path,
+    hardware: Hardware,
+    shared: SharedSplits,
+    progress: bool,
+    tell: Told | None,
+) -> Iterator[Outcome]:
+    for number, trial in enumerate(trials):
+        if tell is not None:
+            tell(number, len(trials), trial.name)
+        yield run_trial(trial, folder, hardware, shared.get(trial.settings), progress)
+
+
+def run_at_once(
+    trials: list[Trial], folder: Path, hardware: Hardware, jobs: int, tell: Told | None = None
+) -> Iterator[Outcome]:
+    """Make several runs at a time, each in a process of its own; they come as they end.
+
+    Args:
+        trials: the runs.
+        folder: where their folders are.
+        hardware: where to run them; all of them share it.
+        jobs: how many at a time.
+        tell: told after each run.
+    """
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    # A fork of a process that has used a GPU cannot use it.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, spawn, torch.set_num_threads, (threads,)) as pool:
+        futures = [pool.submit(_run_apart, trial, folder, hardware) for trial in trials]
+        try:
+            for number, future in enumerate(as_completed(futures)):
+                if tell is not None:
+                    tell(number, len(trials), future.result().name)
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _run_apart(trial: Trial, folder: Path, hardware: Hardware) -> Outcome:
+    return run_trial(trial, folder, hardware, _SHARED.get(trial.settings))
 
 
 class SharedSplits:
@@ -105,13 +163,15 @@ _DATA = (
 )
 """The settings that decide what `build_splits` gives."""
 
+_SHARED = SharedSplits()
+"""What the runs that one process makes, one after the other, share."""
+
 
 def run_trial(
     trial: Trial,
     folder: Path,
     hardware: Hardware,
     splits: Splits,
-    cost: bool = False,
     progress: bool = False,
 ) -> Outcome:
     """Make one run, or go on with it, and measure what it came to.
@@ -121,7 +181,6 @@ def run_trial(
         folder: where its folder is.
         hardware: where to run it.
         splits: the data that its settings describe.
-        cost: whether to measure time and memory too.
         progress: whether to show a bar.
     """
     place = folder / "runs" / trial.name
@@ -150,19 +209,16 @@ def run_trial(
         test_error=figures.summary["error"],
         balanced_error=1 - figures.summary["balanced accuracy"],
         pointing={key: float(value) for key, value in asdict(pointing).items()} if pointing else {},
-        cost=_cost(run) if cost else {},
         curve=curve,
     )
 
 
-def _cost(run: Run) -> dict[str, float]:
-    data = run.splits.test
+def _cost(settings: Settings, data: ImageDataset, hardware: Hardware) -> dict[str, float]:
     size = data.images([0]).sizes[0]
-    settings = run.classifier.settings
-    device = next(run.classifier.parameters()).device
-    on_gpu = device.type == "cuda"
+    on_gpu = hardware.accelerator != "cpu" and torch.cuda.is_available()
     # A CPU has nothing to gain from a large batch, and patience is short.
     shape = Shape(size, data.channels, len(data.classes), settings.batch_size if on_gpu else 2)
+    device = torch.device("cuda" if on_gpu else "cpu")
     return measure_cost(settings, shape, device, repeat=20 if on_gpu else 5).as_dict()
 
 
