@@ -69,6 +69,10 @@ def test_every_run_is_in_the_results(reproduced: Path) -> None:
         assert outcome.settings["root"] is None
     assert outcomes["ats-s0"].pointing["images"] == 4
     assert outcomes["cnn-s0"].pointing == {}
+    assert [point["test/error"] for point in outcomes["ats-s0"].curve][-1] == pytest.approx(
+        outcomes["ats-s0"].test_error, abs=0.3
+    )
+    assert "test/error" not in outcomes["ats-s1"].curve[-1]  # nobody draws it
 
 
 def test_tables_have_a_line_for_each_row(reproduced: Path) -> None:

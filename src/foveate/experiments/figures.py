@@ -52,7 +52,7 @@ def draw_figures(plan: Plan, outcomes: Outcomes, folder: Path) -> list[Path]:
 
 
 def draw_training(rows: Rows, outcomes: Outcomes, path: Path) -> Path:
-    """Training loss and validation error against seconds, the first run of each row."""
+    """Training loss and test error against seconds, the first run of each row."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     for row, names in rows.items():
@@ -60,10 +60,15 @@ def draw_training(rows: Rows, outcomes: Outcomes, path: Path) -> Path:
         seconds = [point["seconds"] for point in curve]
         marker = "." if len(curve) < 40 else ""
         left.plot(seconds, [point["train/loss"] for point in curve], marker=marker, label=row)
-        errors = [100 * point["validation/error"] for point in curve]
-        right.plot(seconds, errors, marker=marker, label=row)
+        tested = [point for point in curve if "test/error" in point]
+        right.plot(
+            [point["seconds"] for point in tested],
+            [100 * point["test/error"] for point in tested],
+            marker=".",
+            label=row,
+        )
     left.set(title="training loss", xlabel="seconds of training", yscale="log")
-    right.set(title="validation error, %", xlabel="seconds of training", ylim=(0, None))
+    right.set(title="test error, %", xlabel="seconds of training", ylim=(0, None))
     for axis in (left, right):
         axis.set_xscale("log")
         axis.grid(alpha=0.3, which="both")

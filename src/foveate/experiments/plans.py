@@ -59,6 +59,11 @@ class Plan:
         """All that runs are for."""
         return self.table, self.curves, self.entropy, self.patches, self.compared
 
+    @property
+    def drawn(self) -> tuple[Rows, ...]:
+        """Those whose first runs are drawn against time."""
+        return self.curves, self.entropy, self.patches
+
     def only(self, rows: Iterable[str]) -> None:
         """Leave out all rows but these, and the runs that nobody needs then.
 

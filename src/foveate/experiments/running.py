@@ -22,11 +22,13 @@ import torch
 from foveate.datasets import ImageDataset, Splits
 from foveate.errors import DataError, InputError
 from foveate.experiments.cost import Shape, measure_cost
+from foveate.experiments.error_curve import ErrorCurve, read_error_curve, with_tests
 from foveate.experiments.plans import Plan
 from foveate.experiments.pointing import measure_pointing
 from foveate.experiments.snapshots import Snapshots
 from foveate.experiments.trial import Outcome, Trial
 from foveate.training import (
+    Classifier,
     Hardware,
     Settings,
     build_splits,
@@ -66,12 +68,13 @@ def run_plan(
         What all the plan's runs came to, by name.
     """
     outcomes = load_outcomes(folder / RESULTS)
+    drawn = {names[0] for rows in plan.drawn for names in rows.values()}
     todo = []
     for name, trial in plan.trials.items():
         if name in outcomes:
             _check_same(trial, outcomes[name], folder)
         else:
-            todo.append(trial)
+            todo.append(replace(trial, drawn=name in drawn))
     shared = SharedSplits()
     if jobs > 1:
         made = run_at_once(todo, folder, hardware, jobs, tell)
@@ -184,7 +187,14 @@ def run_trial(
         progress: whether to show a bar.
     """
     place = folder / "runs" / trial.name
-    watch = Snapshots(place / "snapshots") if trial.snapshots else None
+    snapshots, errors = Snapshots(place / "snapshots"), ErrorCurve(place / "test.csv")
+
+    def watch(epochs: int, classifier: Classifier) -> None:
+        if trial.snapshots:
+            snapshots.look(epochs, classifier)
+        if trial.drawn:
+            errors.look(epochs, classifier)
+
     run = train(
         trial.settings,
         place,
@@ -192,12 +202,13 @@ def run_trial(
         resume=(place / "last.ckpt").is_file(),
         progress=progress,
         splits=splits,
-        watch=None if watch is None else watch.look,
+        watch=watch,
     )
     figures = evaluate(run.checkpoint, splits=run.splits)
     pointing = measure_pointing(run.classifier, run.splits.test)
     rows = read_log(run.curves)
     curve = [{key: float(value) for key, value in row.items() if value} for row in rows]
+    curve = with_tests(curve, read_error_curve(errors.path))
     return Outcome(
         name=trial.name,
         settings={**trial.settings.as_dict(), "root": None},  # where it lay is nobody's concern

@@ -17,11 +17,13 @@ class Trial:
         name: what to call it; no two trials of a plan have the same.
         settings: everything about it.
         snapshots: whether to keep pictures of its attention as it evolves.
+        drawn: whether its test error is drawn against time, and so measured on the way.
     """
 
     name: str
     settings: Settings
     snapshots: bool = False
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
