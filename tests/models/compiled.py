@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from foveate import Replacement, Sampler, Sequential, Systematic, TopK, Unordered
+from foveate.images import TensorBatch
+from foveate.training import Classifier, build_model, settings_for
 from models.building import photographs, small_model
 
 SAMPLERS = [Systematic(), Unordered(), Sequential(), Replacement(), TopK()]
@@ -46,3 +48,22 @@ def test_inductor_agrees(mode: str) -> None:
     model.eval()
     torch.compiler.cudagraph_mark_step_begin()
     torch.testing.assert_close(compiled(images).logits, model(images).logits, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # the compiler looks at it
+def test_fused_layers_give_the_same_step() -> None:
+    torch.compiler.reset()
+    settings = settings_for("digits", n_patches=2, overview_size=(20, 20), patch_size=(16, 16))
+    images, labels = TensorBatch(torch.rand(3, 1, 60, 60)), torch.tensor([0, 3, 1])
+    steps = []
+    for fused in (False, True):
+        torch.manual_seed(0)
+        model = build_model(settings, 1, 4)
+        classifier = Classifier(model, settings, tuple("abcd"), 1)
+        if fused:
+            classifier.fuse(backend="aot_eager")
+        values = classifier.objective(images, labels, torch.Generator().manual_seed(0))
+        values["objective"].backward()
+        gradients = {name: value.grad for name, value in classifier.named_parameters()}
+        steps.append((values["objective"].detach(), gradients))
+    torch.testing.assert_close(*steps)

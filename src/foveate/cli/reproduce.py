@@ -36,7 +36,7 @@ def reproduce_command(
         int, typer.Option(help="runs to make at a time; they share the GPU or the cores")
     ] = 1,
     accelerator: Annotated[str, typer.Option(help="cpu, gpu or auto")] = "auto",
-    precision: Annotated[str, typer.Option(help="such as 32-true or bf16-mixed")] = "32-true",
+    precision: Annotated[str, typer.Option(help="auto, 32-true or bf16-mixed")] = "auto",
     costs: Annotated[bool, typer.Option(help="measure time and memory of each method")] = True,
 ) -> None:
     """Make the paper's tables and figures anew.

@@ -63,7 +63,9 @@ def train_command(
     n_patches: Annotated[int | None, typer.Option(help="patches drawn from an image")] = None,
     patch_size: Annotated[str | None, typer.Option(help="their size, such as 50x50")] = None,
     overview_size: Annotated[str | None, typer.Option(help="size of the overview")] = None,
-    attention: Annotated[str | None, typer.Option(help="network: conv, deep or pooled")] = None,
+    attention: Annotated[
+        str | None, typer.Option(help="network: conv, deep, pooled or coarse")
+    ] = None,
     feature: Annotated[
         str | None, typer.Option(help="network: conv, deep, small, lenet, ilse or resnet8")
     ] = None,
@@ -92,7 +94,7 @@ def train_command(
     devices: Annotated[str, typer.Option(help="how many")] = "auto",
     nodes: Annotated[int, typer.Option(help="machines")] = 1,
     strategy: Annotated[str, typer.Option(help="Lightning's name, such as ddp")] = "auto",
-    precision: Annotated[str, typer.Option(help="such as 32-true or bf16-mixed")] = "32-true",
+    precision: Annotated[str, typer.Option(help="auto, 32-true or bf16-mixed")] = "auto",
     workers: Annotated[int, typer.Option(help="processes that read images")] = 0,
     memory: Annotated[
         float, typer.Option(help="GiB of your own images that are kept decoded in memory")
@@ -101,7 +103,11 @@ def train_command(
         bool, typer.Option("--strict", help="end if anything is wrong with your own images")
     ] = False,
     compile_mode: Annotated[
-        str, typer.Option("--compile", help="auto replays recorded steps on a GPU; off never")
+        str,
+        typer.Option(
+            "--compile",
+            help="auto replays recorded steps on a GPU; full also fuses layers; off does neither",
+        ),
     ] = "auto",
 ) -> None:
     """Train a model, test it, and draw where it looks.

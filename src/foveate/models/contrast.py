@@ -7,9 +7,11 @@ with β learnable, removes that plateau; a β that shrinks to 0 gives the networ
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate.models.cells import pool_to
@@ -61,14 +63,13 @@ def local_contrast(overview: Float[Tensor, "b c oh ow"], window: int) -> Float[T
 
 
 def _over_window(
-    choose: Callable[..., Tensor], values: Float[Tensor, "b c oh ow"], reach: int
+    choose: Callable[[Tensor, Tensor], Tensor], values: Float[Tensor, "b c oh ow"], reach: int
 ) -> Float[Tensor, "b c oh ow"]:
     """The extreme of each pixel's window, one axis after the other: max-pooling is far slower."""
+    sides = (reach,) * 4
+    padded = F.pad(values, sides, mode="replicate")  # a pixel twice does not change an extreme
     for axis in (2, 3):
-        length, chosen = values.shape[axis], values.clone()
-        for step in range(1, min(reach, length - 1) + 1):
-            for first, other in ((0, step), (step, 0)):
-                mine = chosen.narrow(axis, first, length - step)
-                choose(mine, values.narrow(axis, other, length - step), out=mine)
-        values = chosen
-    return values
+        length = values.shape[axis]
+        shifted = (padded.narrow(axis, step, length) for step in range(2 * reach + 1))
+        padded = functools.reduce(choose, shifted)
+    return padded

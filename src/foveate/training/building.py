@@ -179,6 +179,7 @@ def _attention(settings: Settings, channels: int) -> nn.Module:
         "conv": lambda: ConvAttention(channels),
         "deep": lambda: ConvAttention(channels, channels=16, layers=4),
         "pooled": lambda: PooledAttention(channels),
+        "coarse": lambda: PooledAttention(channels, (16, 32), pool=4),
     }
     return _chosen("attention", settings.attention, builders)
 

@@ -110,6 +110,15 @@ class Classifier(L.LightningModule):
             values["entropy"] = uncertainty
         return values
 
+    def fuse(self, backend: str = "inductor") -> None:
+        """From now on have torch.compile fuse the layers of the networks.
+
+        That of attention is left as it is: its layers have kernels of their own.
+        """
+        for name, network in self.model.named_children():
+            if name != "attention":
+                network.compile(backend=backend)
+
     def record(self) -> None:
         """From now on replay the step from a recording, where images are read from tensors."""
         self._recorded = RecordedStep(self.objective, self)

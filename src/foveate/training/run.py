@@ -19,9 +19,9 @@ from foveate.training.trainer import (
     LOG,
     Hardware,
     Watcher,
-    can_record,
     make_trainer,
     quieten_lightning,
+    speed_up,
 )
 
 
@@ -96,8 +96,7 @@ def train(
     with warnings.catch_warnings():
         quieten_lightning()
         trainer = make_trainer(settings, folder, hardware, patience, progress, watch)
-        if hardware.compile == "auto" and can_record(trainer):
-            classifier.record()
+        speed_up(classifier, trainer, hardware)
         trainer.fit(
             classifier, datamodule=data, ckpt_path=last if resume else None, weights_only=False
         )

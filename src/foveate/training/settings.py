@@ -51,7 +51,8 @@ class Settings:
         sampler: how cells are drawn.
         prior: whether attention starts at contrast.
         smoothing: ε of the attention.
-        attention: conv (the paper's, a cell a pixel), deep (the same, larger) or pooled.
+        attention: conv (the paper's, a cell a pixel), deep (the same, larger), pooled (the paper's,
+            a cell 8 pixels wide) or coarse (4 pixels wide).
         feature: conv, deep (the same, larger), small, lenet, ilse or resnet8.
         classes: the labels of a manifest that are told apart, in order; None for all.
         channels: that a manifest's images are opened with, 3 or 1.
@@ -212,6 +213,7 @@ FEW_PATCHES: dict[str, dict[str, Any]] = {"megapixel-mnist": {"learning_rate": 5
 good for 10 makes Megapixel MNIST forget late in training what it has learnt."""
 
 PAPER: dict[str, Any] = {"prior": False, "sampler": "sequential", "learning_rate": 1e-3}
+PAPER_ATTENTIONS = {"speed-limits": "pooled", "gtsdb-speed-limits": "pooled"}
 PAPER_FEATURES = {"digits": "lenet", "megapixel-mnist": "lenet", "colon-cancer": "ilse"}
 
 
@@ -230,6 +232,6 @@ def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Set
     if recipe == "paper":
         values |= PAPER
         values["feature"] = PAPER_FEATURES.get(dataset, values.get("feature", "conv"))
-        values["attention"] = "pooled" if values.get("attention") == "pooled" else "conv"
+        values["attention"] = PAPER_ATTENTIONS.get(dataset, "conv")
     values |= {name: value for name, value in overrides.items() if value is not None}
     return Settings(dataset=dataset, recipe=recipe, **values)
