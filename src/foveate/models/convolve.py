@@ -1,8 +1,8 @@
 """A chain of 3x3 convolutions, through kernels of our own where they fit.
 
-Attention networks have few channels, for which the convolutions that torch calls were not made: most
-of a training step went into them. On a GPU the chain runs through `convolve_kernel`, forward and
-back; everywhere else it is `convolve_plainly`, which is also what the kernels are tested against.
+Attention networks have few channels, for which the convolutions that torch calls were not made:
+most of a training step went into them. On a GPU the chain runs through `convolve_kernel`, forward
+and back; everywhere else it is `convolve_plainly`, which the kernels are tested against.
 """
 
 from __future__ import annotations
@@ -112,19 +112,24 @@ class _Chain(torch.autograd.Function):
         from foveate.models import convolve_kernel
 
         kept = any(context.needs_input_grad)
+        between = [activation] * (len(paddings) - 1)
+        chain = [
+            convolve_kernel.Layer(padding, below, above, precision)
+            for padding, below, above in zip(
+                paddings, ["none", *between], [*between, "none"], strict=True
+            )
+        ]
         inputs, packed = [], []
-        for i, padding in enumerate(paddings):
+        for i, layer in enumerate(chain):
             weight, bias = parameters[2 * i], parameters[2 * i + 1]
             assert weight is not None
             turned = weight.permute(2, 3, 1, 0).contiguous()
             if kept:
                 inputs.append(x)
                 packed.append(turned)
-            between = activation if i + 1 < len(paddings) else "none"
-            bias = None if bias is None else bias.contiguous()
-            x = convolve_kernel.forward(x, turned, bias, padding, between, precision)
+            x = convolve_kernel.forward(x, turned, bias, layer)
         context.save_for_backward(*inputs, *packed, *parameters[::2])
-        context.paddings, context.activation, context.precision = paddings, activation, precision
+        context.chain = chain
         context.biased = [bias is not None for bias in parameters[1::2]]
         return x
 
@@ -133,20 +138,15 @@ class _Chain(torch.autograd.Function):
     def backward(context: Any, gradient: Tensor) -> Any:
         from foveate.models import convolve_kernel
 
-        count, precision = len(context.paddings), context.precision
-        saved = context.saved_tensors
-        inputs, packed, weights = saved[:count], saved[count : 2 * count], saved[2 * count :]
+        chain, saved = context.chain, context.saved_tensors
+        inputs, packed, weights = (saved[i * len(chain) : (i + 1) * len(chain)] for i in range(3))
         gradient = gradient.contiguous(memory_format=torch.channels_last)
         found: list[Tensor | None] = []
-        for i in reversed(range(count)):
-            padding = context.paddings[i]
+        for i in reversed(range(len(chain))):
             if i > 0 or context.needs_input_grad[0]:
-                below = context.activation if i > 0 else "none"
-                gradient, partial = convolve_kernel.back(
-                    gradient, inputs[i], packed[i], padding, below, precision
-                )
+                gradient, partial = convolve_kernel.back(gradient, inputs[i], packed[i], chain[i])
             else:
-                partial = convolve_kernel.weights(gradient, inputs[i], padding, precision)
+                partial = convolve_kernel.weights(gradient, inputs[i], chain[i])
             found[:0] = convolve_kernel.total(partial, weights[i], context.biased[i])
         d_x = gradient if context.needs_input_grad[0] else None
         return d_x, None, None, None, *found

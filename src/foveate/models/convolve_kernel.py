@@ -1,15 +1,14 @@
 """3x3 convolutions of few channels on a GPU, as Triton kernels.
 
-A tile of pixels is gathered with its neighbours into a matrix, whose columns are (tap, channel), and
-multiplied by the weights; a tap is one of the nine places of the window. The columns come in groups
-of one, three or nine taps, so that little of a matrix is padding. Between the layers, channels lie
-together in memory. `back` gets dz, the gradient before this layer's activation, and gives the
-gradient before that of the layer below: it has that layer's output in its hands anyway, as the
-input whose products with dz are the gradient of the weights. So neither the activations nor dz are
-read twice, and no gradient is written to be read again and masked.
+A tile of pixels is gathered with its neighbours into a matrix, whose columns are (tap, channel),
+and multiplied by the weights; a tap is one of the nine places of the window. The columns come in
+groups of one, three or nine taps, so that little of a matrix is padding. Between the layers,
+channels lie together in memory. `back` gets dz, the gradient before this layer's activation, and
+gives the gradient before that of the layer below, whose output it has in hand as this layer's
+input: no gradient is written only to be read again and masked.
 
-Sums over all pixels are taken by a fixed number of programs, each over its tiles in their order, and
-then over the programs: the same numbers every time.
+Sums over all pixels are taken by a fixed number of programs, each over its tiles in their order,
+and then over the programs: the same numbers every time.
 """
 
 from __future__ import annotations
@@ -34,12 +33,14 @@ class Block:
         columns: pixels that a tile is wide, a power of two.
         warps: warps of 32 threads in a program.
         programs: programs on a multiprocessor, where each goes through many tiles.
+        apart: whether "back" leaves the weights to a kernel of their own.
     """
 
     rows: int = 8
     columns: int = 16
     warps: int = 4
     programs: int = 2
+    apart: bool = False
 
 
 BLOCKS: dict[tuple[str, int, int], Block] = {}
@@ -47,15 +48,27 @@ BLOCKS: dict[tuple[str, int, int], Block] = {}
 
 
 def block_of(kernel: str, channels_in: int, channels_out: int) -> Block:
-    """The block of a kernel, "forward", "back" or "weights", for a pair of channels."""
+    """The block of a kernel, "forward", "back" or "weights", for a pair of channels.
+
+    The rule is read off the compiler's report for Hopper (Triton 3.6): the fewest instructions for
+    a pixel without spilling registers.
+    """
     measured = BLOCKS.get((kernel, channels_in, channels_out))
     if measured is not None:
         return measured
     if kernel == "forward":
-        return Block(8, 32) if channels_in <= 16 and channels_out > 1 else Block()
-    sums = 9 * max(16, _power_of_two(channels_in)) * max(16, _power_of_two(channels_out))
-    # A thread keeps at most 72 of the sums in registers.
-    return Block(warps=4 if sums <= 9216 else 8 if sums <= 18432 else 16)
+        return Block(8, 32) if channels_in <= 3 else Block(8, 16)
+    if kernel == "back":
+        few = channels_out <= 3
+        return Block(8, 8, warps=2, programs=4) if few else Block(8, 16, apart=True)
+    if channels_in <= 3:
+        return Block(8, 16, programs=4)
+    if channels_in < 16:
+        return Block(8, 8, warps=2, programs=5)
+    # One warp has room for the sums of 16 x 32 channels.
+    sums = max(16, _power_of_two(channels_in)) * max(16, _power_of_two(channels_out))
+    warps = max(1, sums // 512)
+    return Block(4, 8 * min(2, warps), warps=warps, programs=max(1, 8 // warps))
 
 
 def _power_of_two(number: int) -> int:
@@ -70,16 +83,17 @@ class Groups:
     columns: int
 
     @classmethod
-    def of(cls, channels: int) -> Groups:
-        taps = 9 if channels <= 3 else 3 if channels <= 8 else 1
+    def of(cls, channels: int, three_below: int = 16) -> Groups:
+        """Nine taps of few channels, three of less than `three_below`, and one of many."""
+        taps = 9 if channels <= 3 else 3 if channels < three_below else 1
         return cls(taps, max(16, _power_of_two(taps * channels)))
 
 
 @triton.jit
 @no_type_check
-def _round(values, precision: tl.constexpr):
-    # The matrix units drop the last 13 bits, which would make every product too small.
-    if precision == "tf32":
+def _round(values, rounded: tl.constexpr):
+    """The nearest numbers of 10 bits after the point: of more, matrix units drop the rest."""
+    if rounded:
         bits = values.to(tl.int32, bitcast=True)
         values = ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
     return values
@@ -96,6 +110,15 @@ def _place(tile, tiles_down, tiles_across, rows: tl.constexpr, columns: tl.const
     row = down * rows + pixel // columns
     column = across * columns + pixel % columns
     return image.to(tl.int64), row, column
+
+
+@triton.jit
+@no_type_check
+def _start(image, height, width, stride_image, channels: tl.constexpr, together: tl.constexpr):
+    """Where an image begins; the compiler sees that many channels together are aligned."""
+    if together:
+        return image * (height * width) * channels
+    return image * stride_image
 
 
 @triton.jit
@@ -131,14 +154,21 @@ def _gather(
         y = row[:, None] + sign * (tap // 3 - padding)[None, :]
         x = column[:, None] + sign * (tap % 3 - padding)[None, :]
         channel = (k % channels)[None, :]
-    inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
-    if size > taps * channels:
-        inside = inside & (k < taps * channels)[None, :]
     if together:
         offset = (y * width + x) * channels + channel
     else:
         offset = y * stride_row + x * stride_column + channel * stride_channel
-    return tl.load(source + offset, mask=inside, other=0.0)
+    whole: tl.constexpr = sign == 1 and padding == 0
+    if whole and size == taps * channels:
+        values = tl.load(source + offset)
+    elif whole:
+        values = tl.load(source + offset, mask=(k < taps * channels)[None, :], other=0.0)
+    else:
+        inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        if size > taps * channels:
+            inside = inside & (k < taps * channels)[None, :]
+        values = tl.load(source + offset, mask=inside, other=0.0)
+    return values
 
 
 @triton.jit
@@ -168,17 +198,22 @@ def _forward(
     biased: tl.constexpr,
     activation: tl.constexpr,
     precision: tl.constexpr,
+    round_x: tl.constexpr,
+    round_y: tl.constexpr,
     rows: tl.constexpr,
     columns: tl.constexpr,
 ):
     groups: tl.constexpr = 9 // taps
     used: tl.constexpr = taps * channels_in
     image, row, column = _place(tl.program_id(0), tiles_down, tiles_across, rows, columns)
-    x += image * stride_image
-    y += image * height_out * width_out * channels_out
+    x += _start(image, height, width, stride_image, channels_in, together)
+    y += image * (height_out * width_out) * channels_out
     k = tl.arange(0, size)
     written = (row < height_out) & (column < width_out)
     pixel = row * width_out + column
+    if padding == 0:  # a pixel beyond the end looks where the last one does: no window is cut off
+        row = tl.minimum(row, height_out - 1)
+        column = tl.minimum(column, width_out - 1)
 
     if channels_out == 1:
         products = tl.zeros((rows * columns, size), tl.float32)
@@ -218,7 +253,8 @@ def _forward(
                 mask=(k < used)[:, None] & (n < channels_out)[None, :],
                 other=0.0,
             )
-            total = tl.dot(_round(window, precision), _round(factor, precision), total, precision)
+            factor = _round(factor, precision == "tf32")
+            total = tl.dot(_round(window, round_x), factor, total, precision)
         if biased:
             total += tl.load(bias + n, mask=n < channels_out, other=0.0)[None, :]
         written = written[:, None] & (n < channels_out)[None, :]
@@ -227,10 +263,10 @@ def _forward(
     if activation == "relu":
         total = tl.where(total <= 0, 0.0, total)
     elif activation == "tanh":
-        shrunk = tl.exp(-2 * tl.abs(total))
-        size_of_it = (1 - shrunk) / (1 + shrunk)
-        total = tl.where(total < 0, -size_of_it, size_of_it)
-    tl.store(y + pixel, total, mask=written)
+        decay = tl.exp(-2 * tl.abs(total))
+        magnitude = (1 - decay) / (1 + decay)
+        total = tl.where(total < 0, -magnitude, magnitude)
+    tl.store(y + pixel, _round(total, round_y), mask=written)
 
 
 @triton.jit
@@ -257,10 +293,14 @@ def _back(
     taps: tl.constexpr,
     size: tl.constexpr,
     size_in: tl.constexpr,
+    summed: tl.constexpr,
     padding: tl.constexpr,
     together: tl.constexpr,
     activation: tl.constexpr,
     precision: tl.constexpr,
+    round_dz: tl.constexpr,
+    round_x: tl.constexpr,
+    round_dx: tl.constexpr,
     rows: tl.constexpr,
     columns: tl.constexpr,
 ):
@@ -269,11 +309,13 @@ def _back(
     n = tl.arange(0, size_in)
     sums_bias = tl.zeros((size,), tl.float32)
     sums = ()
-    for _ in tl.static_range(groups):
-        sums = sums + (tl.zeros((size_in, size), tl.float32),)
+    if summed:
+        for _ in tl.static_range(groups):
+            sums = sums + (tl.zeros((size_in, size), tl.float32),)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, row, column = _place(tile, tiles_down, tiles_across, rows, columns)
-        source = dz + image * height_out * width_out * channels_out
+        source = dz + image * (height_out * width_out) * channels_out
+        below = x + _start(image, height, width, stride_image, channels_in, together)
         # fmt: off
         ahead = _gather(
             source, row, column, height_out, width_out, 0, 0, 0,
@@ -286,8 +328,8 @@ def _back(
         else:
             offset = (row * stride_row + column * stride_column)[:, None]
             offset = offset + n[None, :] * stride_channel
-        below = tl.load(x + image * stride_image + offset, mask=exists, other=0.0)
-        turned = tl.trans(_round(below, precision))
+        below = tl.load(below + offset, mask=exists, other=0.0)
+        turned = tl.trans(_round(below, round_x))
         total = tl.zeros((rows * columns, size_in), tl.float32)
         added = ()
         for group in tl.static_range(groups):
@@ -299,7 +341,7 @@ def _back(
                     group + 1, -1, padding, channels_out, taps, size, True,
                 )
                 # fmt: on
-            if group == groups // 2:  # the middle tap meets every pixel of dz once
+            if summed and group == groups // 2:  # the middle tap meets every pixel of dz once
                 sums_bias += tl.sum(window, 0)
             tap = group * taps + k // channels_out
             factor = tl.load(
@@ -309,27 +351,34 @@ def _back(
                 mask=(k < taps * channels_out)[:, None] & (n < channels_in)[None, :],
                 other=0.0,
             )
-            window = _round(window, precision)
-            total = tl.dot(window, _round(factor, precision), total, precision)
-            added = added + (tl.dot(turned, window, sums[group], precision),)
+            window = _round(window, round_dz)
+            factor = _round(factor, precision == "tf32")
+            total = tl.dot(window, factor, total, precision)
+            if summed:
+                added = added + (tl.dot(turned, window, sums[group], precision),)
         sums = added
         if activation == "relu":
             total = tl.where(below <= 0, 0.0, total)
         elif activation == "tanh":
             total = total * (1 - below * below)
         offset = (row * width + column)[:, None] * channels_in + n[None, :]
-        tl.store(dx + image * height * width * channels_in + offset, total, mask=exists)
+        tl.store(
+            dx + image * (height * width) * channels_in + offset,
+            _round(total, round_dx),
+            mask=exists,
+        )
 
-    partial += tl.program_id(0).to(tl.int64) * (9 * channels_in + 1) * channels_out
-    for group in tl.static_range(groups):
-        tap = group * taps + k // channels_out
-        offset = ((tap * channels_in) * channels_out + k % channels_out)[None, :]
-        offset = offset + (n * channels_out)[:, None]
-        used = (n < channels_in)[:, None] & (k < taps * channels_out)[None, :]
-        tl.store(partial + offset, sums[group], mask=used)
-    middle = (k // channels_out) == taps // 2
-    offset = 9 * channels_in * channels_out + k % channels_out
-    tl.store(partial + offset, sums_bias, mask=middle & (k < taps * channels_out))
+    if summed:
+        partial += tl.program_id(0).to(tl.int64) * (9 * channels_in + 1) * channels_out
+        for group in tl.static_range(groups):
+            tap = group * taps + k // channels_out
+            offset = (tap * channels_in * channels_out + k % channels_out)[None, :]
+            offset = offset + (n * channels_out)[:, None]
+            used = (n < channels_in)[:, None] & (k < taps * channels_out)[None, :]
+            tl.store(partial + offset, sums[group], mask=used)
+        middle = (k // channels_out) == taps // 2
+        offset = 9 * channels_in * channels_out + k % channels_out
+        tl.store(partial + offset, sums_bias, mask=middle & (k < taps * channels_out))
 
 
 @triton.jit
@@ -357,6 +406,8 @@ def _weights(
     padding: tl.constexpr,
     together: tl.constexpr,
     precision: tl.constexpr,
+    round_dz: tl.constexpr,
+    round_x: tl.constexpr,
     rows: tl.constexpr,
     columns: tl.constexpr,
 ):
@@ -373,24 +424,27 @@ def _weights(
         exists = (row < height_out) & (column < width_out)
         above = tl.load(
             dz
-            + image * height_out * width_out * channels_out
+            + image * (height_out * width_out) * channels_out
             + (row * width_out + column)[:, None] * channels_out
             + n[None, :],
             mask=exists[:, None] & (n < channels_out)[None, :],
             other=0.0,
         )
+        if padding == 0:
+            row = tl.minimum(row, height_out - 1)
+            column = tl.minimum(column, width_out - 1)
         sums_bias += tl.sum(above, 0)
-        above = _round(above, precision)
+        above = _round(above, round_dz)
         added = ()
         for group in tl.static_range(groups):
             # fmt: off
             window = _gather(
-                x + image * stride_image,
+                x + _start(image, height, width, stride_image, channels_in, together),
                 row, column, height, width, stride_row, stride_column, stride_channel,
                 group, 1, padding, channels_in, taps, size, together,
             )
             # fmt: on
-            turned = tl.trans(_round(window, precision))
+            turned = tl.trans(_round(window, round_x))
             added = added + (tl.dot(turned, above, sums[group], precision),)
         sums = added
 
@@ -442,27 +496,48 @@ def _total(
         tl.store(d_bias + channel_out, total, mask=(tap == 9) & (k < length))
 
 
+@dataclass(frozen=True)
+class Layer:
+    """What a kernel must know of a layer besides its weights.
+
+    Attributes:
+        padding: 0 or 1 rows and columns of zeros on each side.
+        below: the activation that made its input, "relu" or "tanh"; "none" for the first layer.
+        above: the activation that follows; "none" for the last layer.
+        precision: of the products, "tf32" or "ieee".
+    """
+
+    padding: int
+    below: str
+    above: str
+    precision: str
+
+    # What passes between two layers is rounded where it is written, once and not nine times.
+
+    @property
+    def rounds_inside(self) -> dict[str, bool]:
+        """Whether an input and a gradient are rounded when they are read."""
+        tf32 = self.precision == "tf32"
+        return {"round_x": tf32 and self.below == "none", "round_dz": tf32 and self.above == "none"}
+
+
 def forward(
     x: Float[Tensor, "b i h w"],
     weight: Float[Tensor, "3 3 i o"],
     bias: Float[Tensor, " o"] | None,
-    padding: int,
-    activation: str,
-    precision: str,
+    layer: Layer,
 ) -> Float[Tensor, "b o y x"]:
     """The output of a layer, channels together in memory.
 
     Args:
         x: its input, laid out in any way.
         weight: its weights, contiguous.
-        bias: added to each channel.
-        padding: 0 or 1 rows and columns of zeros on each side.
-        activation: "relu", "tanh" or "none".
-        precision: of the products, "tf32" or "ieee".
+        bias: added to each channel, contiguous.
+        layer: the rest of it.
     """
     b, channels_in, height, width = x.shape
     channels_out = weight.shape[3]
-    height_out, width_out = height + 2 * padding - 2, width + 2 * padding - 2
+    height_out, width_out = height + 2 * layer.padding - 2, width + 2 * layer.padding - 2
     y = _channels_together(b, channels_out, height_out, width_out, x)
     groups, block = Groups.of(channels_in), block_of("forward", channels_in, channels_out)
     down, across = triton.cdiv(height_out, block.rows), triton.cdiv(width_out, block.columns)
@@ -477,11 +552,13 @@ def forward(
         taps=groups.taps,
         size=groups.columns,
         size_out=max(16, _power_of_two(channels_out)),
-        padding=padding,
+        padding=layer.padding,
         together=_is_together(x),
         biased=bias is not None,
-        activation=activation,
-        precision=precision,
+        activation=layer.above,
+        precision=layer.precision,
+        round_x=layer.rounds_inside["round_x"],
+        round_y=layer.precision == "tf32" and layer.above != "none",
     )
     return y
 
@@ -490,9 +567,7 @@ def back(
     dz: Float[Tensor, "b o y x"],
     x: Float[Tensor, "b i h w"],
     weight: Float[Tensor, "3 3 i o"],
-    padding: int,
-    activation: str,
-    precision: str,
+    layer: Layer,
 ) -> tuple[Float[Tensor, "b i h w"], Float[Tensor, "programs rows o"]]:
     """The gradient before the activation that made x, and the programs' parts for `total`.
 
@@ -500,39 +575,43 @@ def back(
         dz: the gradient before this layer's activation, channels together in memory.
         x: this layer's input.
         weight: its weights, contiguous.
-        padding: 0 or 1 rows and columns of zeros on each side.
-        activation: what made x: "relu", "tanh" or "none".
-        precision: of the products, "tf32" or "ieee".
+        layer: the rest of it.
     """
     b, channels_in, height, width = x.shape
     channels_out, height_out, width_out = dz.shape[1:]
     dx = _channels_together(b, channels_in, height, width, x)
-    groups, block = Groups.of(channels_out), block_of("back", channels_in, channels_out)
+    block = block_of("back", channels_in, channels_out)
+    # Four warps that share the sums of 16 x 16 channels would do each of them twice.
+    groups = Groups.of(channels_out, 16 if block.apart else 17)
     down, across = triton.cdiv(height, block.rows), triton.cdiv(width, block.columns)
-    partial = _parts(b * down * across, block, x, channels_out)
+    tiles = b * down * across
+    partial = weights(dz, x, layer) if block.apart else _parts(tiles, block, x, channels_out)
     _launch(
         _back,
-        len(partial),
+        tiles if block.apart else len(partial),
         block,
         *(dz, x, weight, dx, partial, height, width, height_out, width_out, *_strides(x)),
-        *(b * down * across, down, across),
+        *(tiles, down, across),
         channels_in=channels_in,
         channels_out=channels_out,
         taps=groups.taps,
         size=groups.columns,
         size_in=max(16, _power_of_two(channels_in)),
-        padding=padding,
+        summed=not block.apart,
+        padding=layer.padding,
         together=_is_together(x),
-        activation=activation,
-        precision=precision,
+        activation=layer.below,
+        precision=layer.precision,
+        round_dx=layer.precision == "tf32" and layer.below != "none",
+        **layer.rounds_inside,
     )
     return dx, partial
 
 
 def weights(
-    dz: Float[Tensor, "b o y x"], x: Float[Tensor, "b i h w"], padding: int, precision: str
+    dz: Float[Tensor, "b o y x"], x: Float[Tensor, "b i h w"], layer: Layer
 ) -> Float[Tensor, "programs rows o"]:
-    """The programs' parts for `total`, where nobody asks for the gradient of x."""
+    """The programs' parts for `total` alone."""
     b, channels_in, height, width = x.shape
     channels_out, height_out, width_out = dz.shape[1:]
     groups, block = Groups.of(channels_in), block_of("weights", channels_in, channels_out)
@@ -549,9 +628,10 @@ def weights(
         taps=groups.taps,
         size=groups.columns,
         size_out=max(16, _power_of_two(channels_out)),
-        padding=padding,
+        padding=layer.padding,
         together=_is_together(x),
-        precision=precision,
+        precision=layer.precision,
+        **layer.rounds_inside,
     )
     return partial
 
