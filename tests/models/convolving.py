@@ -20,7 +20,8 @@ def chain(channels: tuple[int, ...], padding: int, bias: bool) -> nn.ModuleList:
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
     assert found.shape == expected.shape
-    return ((found.double() - expected).norm() / expected.norm()).item()
+    found, expected = found.detach().double(), expected.detach()
+    return float((found - expected).norm() / expected.norm())
 
 
 def results(
@@ -43,7 +44,7 @@ def compare(
     assert _fits(x, list(layers))
     x = x.detach().requires_grad_(of_input)
     exact = x.detach().double().requires_grad_(of_input)
-    weight = torch.randn_like(convolve_plainly(x, list(layers), activation))
+    weight = 1 + torch.randn_like(convolve_plainly(x, list(layers), activation))
     found = results(x, layers, activation, weight, plainly=False)
     expected = results(exact, copy.deepcopy(layers).double(), activation, weight, plainly=True)
     for one, other in zip(found, expected, strict=True):

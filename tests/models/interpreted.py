@@ -1,4 +1,4 @@
-"""The kernels on the CPU, by Triton's interpreter; run by test_convolve.py, in a process that has it."""
+"""The kernels on the CPU, by Triton's interpreter; run by test_convolve.py with it turned on."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ from models.convolving import chain, compare, relative_error
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "DEVICES", {"cpu"})
+    block_of, wide = convolve_kernel.block_of, convolve_kernel.Block(4, 1024)  # the interpreter's
+    monkeypatch.setattr(
+        convolve_kernel,
+        "block_of",
+        lambda kernel, *pair: wide if kernel == "total" else block_of(kernel, *pair),
+    )
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     yield
@@ -38,12 +44,11 @@ def test_values_and_gradients(
     channels: tuple[int, ...], activation: module.Activation, bias: bool, padding: int
 ) -> None:
     layers = chain(channels, padding, bias)
-    compare(torch.randn(2, channels[0], 9, 11), layers, activation, 2e-6)
+    compare(torch.randn(2, channels[0], 7, 10), layers, activation, 2e-6)
 
 
-@pytest.mark.parametrize("pair", [(16, 16), (16, 32), (32, 1)])
-def test_a_layer_alone(pair: tuple[int, int]) -> None:
-    compare(torch.randn(1, pair[0], 7, 10), chain(pair, 0, bias=True), "relu", 2e-6)
+def test_a_layer_alone() -> None:
+    compare(torch.randn(1, 16, 7, 10), chain((16, 16), 0, bias=True), "relu", 2e-6)
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -51,7 +56,7 @@ def test_either_way_back(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     block = convolve_kernel.Block(4, 8, apart=apart)
     for pair in [(8, 16), (16, 1)]:
         monkeypatch.setitem(convolve_kernel.BLOCKS, ("back", *pair), block)
-    compare(torch.randn(1, 8, 9, 10), chain((8, 16, 1), 1, bias=True), "relu", 2e-6)
+    compare(torch.randn(1, 8, 6, 9), chain((8, 16, 1), 1, bias=True), "relu", 2e-6)
 
 
 @pytest.mark.parametrize("layout", ["channels_last", "turned", "sliced", "repeated"])
@@ -67,7 +72,8 @@ def test_any_layout(layout: str) -> None:
 
 
 def test_weights_may_have_channels_together() -> None:
-    layers = chain((3, 8, 1), 0, bias=True).to(memory_format=torch.channels_last)
+    layers = chain((3, 8, 1), 0, bias=True)
+    nn.Module.to(layers, memory_format=torch.channels_last)  # type: ignore[call-overload]
     compare(torch.randn(2, 3, 8, 9), layers, "tanh", 2e-6)
 
 
@@ -77,7 +83,7 @@ def test_an_input_that_needs_no_gradient() -> None:
 
 def test_tf32_is_rounded_to_the_nearest() -> None:
     torch.backends.cudnn.allow_tf32 = True
-    compare(torch.randn(2, 3, 9, 11), chain((3, 8, 1), 0, bias=True), "relu", 1e-3)
+    compare(torch.randn(1, 3, 9, 11), chain((3, 8, 1), 0, bias=True), "relu", 1e-3)
     values = torch.rand(4, 1, 8, 8)
     layer = nn.Conv2d(1, 2, 3)
     nn.init.zeros_(layer.weight)

@@ -93,7 +93,7 @@ def test_on_a_gpu(
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", tf32)
     layers = chain(channels, padding, bias=True).cuda()
     x = torch.rand(4, channels[0], *size, device="cuda")
-    # A unit that is 0 but for rounding learns from its pixel in one of the two and not in the other.
+    # A unit that is 0 but for rounding learns from its pixel in one of the two only.
     compare(x, layers, activation, 3e-3 if tf32 else 1e-4)
 
 

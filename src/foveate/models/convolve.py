@@ -41,13 +41,13 @@ def convolve(
         >>> convolve(torch.rand(2, 3, 20, 30), layers, "relu").shape
         torch.Size([2, 1, 16, 26])
     """
-    layers = list(layers)
-    if not _fits(x, layers):
-        return convolve_plainly(x, layers, activation)
+    chain: list[Any] = list(layers)
+    if not _fits(x, chain):
+        return convolve_plainly(x, chain, activation)
     precision = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
-    parameters = [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
-    paddings = [layer.padding[0] for layer in layers]
-    result: Tensor = _Chain.apply(x, paddings, activation, precision, *parameters)
+    parameters = [parameter for layer in chain for parameter in (layer.weight, layer.bias)]
+    paddings = [layer.padding[0] for layer in chain]
+    result: Tensor = _Chain.apply(x, paddings, activation, precision, *parameters)  # type: ignore[no-untyped-call]
     return result
 
 

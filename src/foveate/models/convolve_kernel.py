@@ -48,7 +48,7 @@ BLOCKS: dict[tuple[str, int, int], Block] = {}
 
 
 def block_of(kernel: str, channels_in: int, channels_out: int) -> Block:
-    """The block of a kernel, "forward", "back" or "weights", for a pair of channels.
+    """The block of a kernel, "forward", "back", "weights" or "total", for a pair of channels.
 
     The rule is read off the compiler's report for Hopper (Triton 3.6): the fewest instructions for
     a pixel without spilling registers.
@@ -61,6 +61,8 @@ def block_of(kernel: str, channels_in: int, channels_out: int) -> Block:
     if kernel == "back":
         few = channels_out <= 3
         return Block(8, 8, warps=2, programs=4) if few else Block(8, 16, apart=True)
+    if kernel == "total":  # of a table of programs by sums
+        return Block(128, 32, warps=8)
     if channels_in <= 3:
         return Block(8, 16, programs=4)
     if channels_in < 16:
@@ -642,10 +644,11 @@ def total(
     """The gradients of a layer's weight, laid out as it is, and bias: the sum of the parts."""
     d_weight = torch.empty_like(weight)
     d_bias = weight.new_empty(len(weight)) if biased else None
+    block = block_of("total", weight.shape[1], weight.shape[0])
     _launch(
         _total,
-        triton.cdiv(partial[0].numel(), 32),
-        Block(32, 32),
+        triton.cdiv(partial[0].numel(), block.columns),
+        block,
         *(partial, d_weight, d_weight if d_bias is None else d_bias, len(partial)),
         *d_weight.stride(),
         channels_in=weight.shape[1],
