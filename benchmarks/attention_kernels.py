@@ -1,11 +1,11 @@
 """The convolutions of the attention networks by our kernels and by cuDNN, on a GPU.
 
-    python benchmarks/attention_kernels.py [--sweep]
+    python benchmarks/attention_kernels.py [--sweep [16-32 8-16 ...]]
 
-For each setting: the time of a forward and backward pass of the attention network from a CUDA graph,
-the error of its output and gradients against float64, and where the time goes. With --sweep, each
-layer of the largest settings is timed on its own under several ways to cut it up; the fastest are
-printed as a table to put into `foveate.models.convolve_kernel.BLOCKS`.
+For each setting: the time of a forward and backward pass of the attention network from a CUDA
+graph, the error of its output and gradients against float64, and where the time goes. With --sweep,
+layers are first timed on their own under several ways to cut them up; the fastest are used in what
+follows, and printed as entries for `foveate.models.convolve_kernel.BLOCKS`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,17 @@ SETTINGS: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int, int]]] =
     "mnist deep, 32": (lambda: ConvAttention(1, channels=16, layers=4), (32, 1, 180, 180)),
     "colon deep, 10": (lambda: ConvAttention(3, channels=16, layers=4), (10, 3, 100, 100)),
 }
+
+LAYERS: dict[str, tuple[tuple[int, int, int, int], int, tuple[int, int]]] = {
+    "3-8": ((16, 3, 288, 384), 0, (3, 8)),
+    "8-16": ((16, 8, 286, 382), 0, (8, 16)),
+    "16-32": ((16, 16, 284, 380), 0, (16, 32)),
+    "32-1": ((16, 32, 282, 378), 0, (32, 1)),
+    "1-16": ((32, 1, 180, 180), 1, (1, 16)),
+    "16-16": ((32, 16, 180, 180), 1, (16, 16)),
+    "16-1": ((32, 16, 180, 180), 1, (16, 1)),
+}
+"""The input, padding and channels of each layer that is tried on its own."""
 
 OVERRIDES: dict[tuple[str, int, int], Block] = {}
 """Blocks to try in this run: (kernel, channels in, channels out), as in BLOCKS."""
@@ -79,7 +90,7 @@ def milliseconds(work: Callable[[], object], repeats: int = 30) -> float:
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end))
-    return statistics.median(times)
+    return float(statistics.median(times))
 
 
 def results(network: nn.Module, x: Tensor, weight: Tensor) -> list[Tensor]:
@@ -190,17 +201,15 @@ def sweep(shape: tuple[int, int, int, int], padding: int, pair: tuple[int, int])
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sweep", action="store_true", help="try several ways to cut layers up")
+    parser.add_argument(
+        "--sweep", nargs="*", choices=list(LAYERS), help="try several ways to cut layers up"
+    )
     args = parser.parse_args()
     BLOCKS.update(OVERRIDES)
-    if args.sweep:
-        channels = [3, 8, 16, 32, 1]
-        for i in range(4):
-            print(f"roads {channels[i]} -> {channels[i + 1]}")
-            sweep((16, channels[i], 288 - 2 * i, 384 - 2 * i), 0, (channels[i], channels[i + 1]))
-        for pair in [(1, 16), (16, 16), (16, 1)]:
-            print(f"mnist deep {pair[0]} -> {pair[1]}")
-            sweep((32, pair[0], 180, 180), 1, pair)
+    if args.sweep is not None:
+        for name in args.sweep or LAYERS:
+            print(f"{name}:")
+            sweep(*LAYERS[name])
     print(
         "| setting | ours, ms | cuDNN | channels last | faster | error: logits, gradients | cuDNN |"
     )

@@ -91,6 +91,13 @@ class Groups:
         return cls(taps, max(16, _power_of_two(taps * channels)))
 
 
+SIZES = [
+    *("height", "width", "height_out", "width_out"),
+    *("tiles", "tiles_down", "tiles_across", "programs"),
+]
+"""Numbers that a kernel is not compiled anew for."""
+
+
 @triton.jit
 @no_type_check
 def _round(values, rounded: tl.constexpr):
@@ -173,7 +180,7 @@ def _gather(
     return values
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _forward(
     x,
@@ -271,7 +278,7 @@ def _forward(
     tl.store(y + pixel, _round(total, round_y), mask=written)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _back(
     dz,
@@ -383,7 +390,7 @@ def _back(
         tl.store(partial + offset, sums_bias, mask=middle & (k < taps * channels_out))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _weights(
     dz,
@@ -459,7 +466,7 @@ def _weights(
     tl.store(partial + offset, sums_bias, mask=n < channels_out)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _total(
     partial,
