@@ -92,6 +92,7 @@ def imports_at_the_top(path: Path) -> set[str]:
 
 CORE = {"torch", "numpy", "jaxtyping"}
 ALSO = {
+    "models": {"triton"},
     "datasets": {"PIL"},
     "training": {"lightning", "torchmetrics"},
     "reports": {"matplotlib"},
@@ -103,6 +104,18 @@ ALSO = {
 @pytest.mark.parametrize("path", FILES, ids=module_name)
 def test_a_room_needs_only_its_own_packages(path: Path) -> None:
     assert imports_at_the_top(path) <= CORE | ALSO.get(room_of(module_name(path)), set())
+
+
+def test_only_the_kernels_need_triton() -> None:
+    needing = [module_name(path) for path in FILES if "triton" in imports_at_the_top(path)]
+    assert needing == ["foveate.models.convolve_kernel"]
+    kernels = set(needing)
+    for path in FILES:  # and nobody needs them to be imported
+        top = ast.Module(ast.parse(path.read_text()).body, [])
+        for node in top.body:
+            if isinstance(node, ast.ImportFrom):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                assert not (names | {node.module or ""}) & kernels
 
 
 def test_importing_foveate_loads_nothing_heavy() -> None:

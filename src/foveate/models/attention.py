@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from foveate.errors import InputError
 from foveate.models.cells import pool_to
 from foveate.models.contrast import ContrastPrior
+from foveate.models.convolve import convolve
 from foveate.types import Float, Size
 
 
@@ -105,11 +106,7 @@ class ConvAttention(nn.Module):
 
     def forward(self, overview: Float[Tensor, "b c oh ow"]) -> Float[Tensor, "b h w"]:
         """The logit of each cell."""
-        x = overview
-        for layer in self.layers[:-1]:
-            x = layer(x).tanh()
-        logits: Tensor = self.layers[-1](x)
-        return logits.squeeze(1)
+        return convolve(overview, self.layers, "tanh").squeeze(1)
 
 
 class PooledAttention(nn.Module):
@@ -144,13 +141,8 @@ class PooledAttention(nn.Module):
                 f"{self.margin} unpadded convolutions and pooling by {self.pool}; "
                 "enlarge overview_size or lower pool"
             )
-        x = overview
-        for layer in self.layers[:-1]:
-            x = layer(x).relu()
-        return pool_to(
-            self.layers[-1](x).squeeze(1),
-            ((x.shape[2] - 2) // self.pool, (x.shape[3] - 2) // self.pool),
-        )
+        logits = convolve(overview, self.layers, "relu").squeeze(1)
+        return pool_to(logits, (logits.shape[1] // self.pool, logits.shape[2] // self.pool))
 
 
 class UniformAttention(nn.Module):

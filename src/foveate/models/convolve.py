@@ -1,0 +1,152 @@
+"""A chain of 3x3 convolutions, through kernels of our own where they fit.
+
+Attention networks have few channels, for which the convolutions that torch calls were not made:
+most of a training step went into them. On a GPU the chain runs through `convolve_kernel`, forward
+and back; everywhere else it is `convolve_plainly`, which the kernels are tested against.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from foveate.types import Float
+
+Activation = Literal["relu", "tanh"]
+
+MOST_CHANNELS = 64
+"""With more, the sums for the weights no longer fit into the registers."""
+
+DEVICES = {"cuda"}
+"""Where the kernels run; tests that interpret them add the CPU."""
+
+
+def convolve(
+    x: Float[Tensor, "b i h w"], layers: Iterable[nn.Module], activation: Activation
+) -> Float[Tensor, "b o y x"]:
+    """Applies convolutions one after the other, with an activation between each two.
+
+    Args:
+        x: the input of the first.
+        layers: the convolutions.
+        activation: what stands between them.
+
+    Example:
+        >>> layers = [nn.Conv2d(3, 8, 3), nn.Conv2d(8, 1, 3, bias=False)]
+        >>> convolve(torch.rand(2, 3, 20, 30), layers, "relu").shape
+        torch.Size([2, 1, 16, 26])
+    """
+    chain: list[Any] = list(layers)
+    if not _fits(x, chain):
+        return convolve_plainly(x, chain, activation)
+    precision = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
+    parameters = [parameter for layer in chain for parameter in (layer.weight, layer.bias)]
+    paddings = [layer.padding[0] for layer in chain]
+    result: Tensor = _Chain.apply(x, paddings, activation, precision, *parameters)  # type: ignore[no-untyped-call]
+    return result
+
+
+def convolve_plainly(
+    x: Float[Tensor, "b i h w"], layers: Sequence[nn.Module], activation: Activation
+) -> Float[Tensor, "b o y x"]:
+    """What `convolve` does, by torch."""
+    for layer in layers[:-1]:
+        x = torch.relu(layer(x)) if activation == "relu" else torch.tanh(layer(x))
+    result: Tensor = layers[-1](x)
+    return result
+
+
+def _fits(x: Tensor, layers: Sequence[Any]) -> bool:
+    """Whether the kernels can do it."""
+    if x.device.type not in DEVICES or x.dtype != torch.float32 or x.numel() == 0:
+        return False
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
+        return False
+    if importlib.util.find_spec("triton") is None:
+        return False
+    channels, height, width = x.shape[1:]
+    for layer in layers:
+        if not _is_small(layer) or layer.in_channels != channels or layer.weight.dtype != x.dtype:
+            return False
+        if layer.weight.device != x.device:
+            return False
+        # Within an image, places are counted in 32 bits.
+        if height * width * max(channels, layer.out_channels) >= 2**31:
+            return False
+        channels = layer.out_channels
+        height, width = height + 2 * layer.padding[0] - 2, width + 2 * layer.padding[0] - 2
+    return min(height, width) > 0
+
+
+def _is_small(layer: Any) -> bool:
+    return (
+        type(layer) is nn.Conv2d
+        and layer.kernel_size == (3, 3)
+        and layer.padding in ((0, 0), (1, 1))
+        and layer.padding_mode == "zeros"
+        and layer.stride == layer.dilation == (1, 1)
+        and layer.groups == 1
+        and max(layer.in_channels, layer.out_channels) <= MOST_CHANNELS
+        # Who listens to a layer hears it only when torch calls it.
+        and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
+    )
+
+
+class _Chain(torch.autograd.Function):
+    """The whole chain as one step of autograd: a layer's gradient is masked by the one above it."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        x: Tensor,
+        paddings: list[int],
+        activation: str,
+        precision: str,
+        *parameters: Tensor | None,
+    ) -> Tensor:
+        from foveate.models import convolve_kernel
+
+        kept = any(context.needs_input_grad)
+        between = [activation] * (len(paddings) - 1)
+        chain = [
+            convolve_kernel.Layer(padding, below, above, precision)
+            for padding, below, above in zip(
+                paddings, ["none", *between], [*between, "none"], strict=True
+            )
+        ]
+        inputs, packed = [], []
+        for i, layer in enumerate(chain):
+            weight, bias = parameters[2 * i], parameters[2 * i + 1]
+            assert weight is not None
+            turned = weight.permute(2, 3, 1, 0).contiguous()
+            if kept:
+                inputs.append(x)
+                packed.append(turned)
+            x = convolve_kernel.forward(x, turned, bias, layer)
+        context.save_for_backward(*inputs, *packed, *parameters[::2])
+        context.chain = chain
+        context.biased = [bias is not None for bias in parameters[1::2]]
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> Any:
+        from foveate.models import convolve_kernel
+
+        chain, saved = context.chain, context.saved_tensors
+        inputs, packed, weights = (saved[i * len(chain) : (i + 1) * len(chain)] for i in range(3))
+        gradient = gradient.contiguous(memory_format=torch.channels_last)
+        found: list[Tensor | None] = []
+        for i in reversed(range(len(chain))):
+            if i > 0 or context.needs_input_grad[0]:
+                gradient, partial = convolve_kernel.back(gradient, inputs[i], packed[i], chain[i])
+            else:
+                partial = convolve_kernel.weights(gradient, inputs[i], chain[i])
+            found[:0] = convolve_kernel.total(partial, weights[i], context.biased[i])
+        d_x = gradient if context.needs_input_grad[0] else None
+        return d_x, None, None, None, *found

@@ -1,0 +1,129 @@
+"""The kernels on the CPU, by Triton's interpreter; run by test_convolve.py with it turned on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate.models import convolve as module
+from foveate.models import convolve_kernel
+from foveate.models.attention import ConvAttention, PooledAttention
+from models.convolving import chain, compare, relative_error
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(module, "DEVICES", {"cpu"})
+    block_of, wide = convolve_kernel.block_of, convolve_kernel.Block(4, 1024)  # the interpreter's
+    monkeypatch.setattr(
+        convolve_kernel,
+        "block_of",
+        lambda kernel, *pair: wide if kernel == "total" else block_of(kernel, *pair),
+    )
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    yield
+    torch.backends.cudnn.allow_tf32 = before
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize(
+    ("channels", "activation", "bias"),
+    [
+        ((1, 8, 1), "relu", True),
+        ((3, 8, 16), "tanh", True),
+        ((8, 16, 1), "relu", False),
+        ((16, 32, 1), "tanh", True),
+        ((3, 5, 7), "relu", True),
+    ],
+)
+def test_values_and_gradients(
+    channels: tuple[int, ...], activation: module.Activation, bias: bool, padding: int
+) -> None:
+    layers = chain(channels, padding, bias)
+    compare(torch.randn(2, channels[0], 7, 10), layers, activation, 2e-6)
+
+
+def test_a_layer_alone() -> None:
+    compare(torch.randn(1, 16, 7, 10), chain((16, 16), 0, bias=True), "relu", 2e-6)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_either_way_back(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = convolve_kernel.Block(4, 8, apart=apart)
+    for pair in [(8, 16), (16, 1)]:
+        monkeypatch.setitem(convolve_kernel.BLOCKS, ("back", *pair), block)
+    compare(torch.randn(1, 8, 6, 9), chain((8, 16, 1), 1, bias=True), "relu", 2e-6)
+
+
+@pytest.mark.parametrize("layout", ["channels_last", "turned", "sliced", "repeated"])
+def test_any_layout(layout: str) -> None:
+    x = torch.randn(2, 3, 8, 20)
+    other = {
+        "channels_last": x.contiguous(memory_format=torch.channels_last),
+        "turned": x.transpose(2, 3).contiguous().transpose(2, 3),
+        "sliced": torch.randn(2, 4, 9, 40)[:, 1:, 1:, ::2],
+        "repeated": x[:1].expand(2, -1, -1, -1),
+    }[layout]
+    compare(other, chain((3, 8), 1, bias=True), "relu", 2e-6)
+
+
+def test_weights_may_have_channels_together() -> None:
+    layers = chain((3, 8, 1), 0, bias=True)
+    nn.Module.to(layers, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    compare(torch.randn(2, 3, 8, 9), layers, "tanh", 2e-6)
+
+
+def test_an_input_that_needs_no_gradient() -> None:
+    compare(torch.randn(2, 3, 8, 9), chain((3, 8, 1), 0, True), "relu", 2e-6, of_input=False)
+
+
+def test_tf32_is_rounded_to_the_nearest() -> None:
+    torch.backends.cudnn.allow_tf32 = True
+    compare(torch.randn(1, 3, 9, 11), chain((3, 8, 1), 0, bias=True), "relu", 1e-3)
+    values = torch.rand(4, 1, 8, 8)
+    layer = nn.Conv2d(1, 2, 3)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias) if layer.bias is not None else None
+    layer.weight.data[:, :, 1, 1] = 1.0
+    rounded = module.convolve(values, [layer], "relu")[:, :1]
+    expected = values[..., 1:-1, 1:-1]
+    assert (rounded - expected).abs().max() > 0
+    assert ((rounded - expected) / expected).abs().max() <= 2**-11
+    assert abs((rounded - expected).mean()) < 2e-5
+
+
+def test_nothing_is_kept_where_nobody_learns() -> None:
+    layers = chain((3, 8, 1), 0, bias=True)
+    x = torch.randn(1, 3, 8, 9)
+    with torch.no_grad():
+        result = module.convolve(x, layers, "relu")
+    assert result.grad_fn is None
+    assert relative_error(result, module.convolve_plainly(x, list(layers), "relu")) < 2e-6
+
+
+def test_no_number_passes_for_another() -> None:
+    x = torch.randn(1, 1, 8, 8)
+    x[0, 0, 4, 4] = torch.nan
+    layers = chain((1, 8, 1), 1, bias=True)
+    found = module.convolve(x, layers, "relu").isnan()
+    assert torch.equal(found, module.convolve_plainly(x, list(layers), "relu").isnan())
+
+
+@pytest.mark.parametrize("network", [ConvAttention(1, channels=4), PooledAttention(3, (4, 4), 4)])
+def test_the_networks_use_it(network: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.rand(1, 1 if isinstance(network, ConvAttention) else 3, 12, 14)
+    calls: list[Tensor] = []
+    forward = convolve_kernel.forward
+    monkeypatch.setattr(
+        convolve_kernel,
+        "forward",
+        lambda *arguments: calls.append(arguments[0]) or forward(*arguments),  # type: ignore[func-returns-value]
+    )
+    found = network(x)
+    assert len(calls) == 3
+    monkeypatch.setattr(module, "DEVICES", set())
+    assert relative_error(found, network(x)) < 2e-6

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from foveate.models import convolve as module
+from foveate.models.convolve import Activation, convolve, convolve_plainly
+from models.convolving import chain, compare, results
+
+needs_triton = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="needs triton: pip install -e '.[dev]'"
+)
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@needs_triton
+def test_the_kernels_by_the_interpreter() -> None:
+    """Triton decides on import whether it compiles or interprets."""
+    tests = Path(__file__).with_name("interpreted.py")
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+
+
+def test_plainly_where_the_kernels_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DEVICES", {"cpu"})
+    fitting = torch.rand(1, 3, 8, 9)
+    assert module._fits(fitting, [nn.Conv2d(3, 8, 3)]) == (
+        importlib.util.find_spec("triton") is not None
+    )
+    for layer in [
+        nn.Conv2d(3, 8, 5),
+        nn.Conv2d(3, 8, 3, stride=2),
+        nn.Conv2d(3, 8, 3, dilation=2),
+        nn.Conv2d(3, 3, 3, groups=3),
+        nn.Conv2d(3, 8, 3, padding=2),
+        nn.Conv2d(3, 8, 3, padding="same"),
+        nn.Conv2d(3, 8, 3, padding=1, padding_mode="reflect"),
+        nn.Conv2d(3, 65, 3),
+        nn.Identity(),
+    ]:
+        assert not module._fits(fitting, [layer])
+        assert torch.equal(convolve(fitting, [layer], "relu"), layer(fitting))
+    assert not module._fits(fitting.double(), [nn.Conv2d(3, 8, 3).double()])
+    assert not module._fits(fitting[..., :2, :], [nn.Conv2d(3, 8, 3)])
+    assert not module._fits(fitting[:0], [nn.Conv2d(3, 8, 3)])
+    with torch.autocast("cpu"):
+        assert not module._fits(fitting, [nn.Conv2d(3, 8, 3)])
+    heard = nn.Conv2d(3, 8, 3)
+    heard.register_forward_hook(lambda *_: None)
+    assert not module._fits(fitting, [heard])
+
+
+def test_plainly_is_the_layers_one_after_the_other() -> None:
+    first, second = chain((3, 4, 2), 1, bias=True)
+    x = torch.rand(1, 3, 8, 9)
+    assert torch.equal(convolve_plainly(x, [first, second], "tanh"), second(first(x).tanh()))
+    assert torch.equal(convolve_plainly(x, [first, second], "relu"), second(first(x).relu()))
+
+
+@needs_gpu
+@needs_triton
+@pytest.mark.parametrize("tf32", [False, True])
+@pytest.mark.parametrize(
+    ("channels", "padding", "activation", "size"),
+    [
+        ((3, 8, 16, 32, 1), 0, "relu", (288, 384)),
+        ((1, 16, 16, 16, 1), 1, "tanh", (179, 181)),
+        ((3, 8, 8, 1), 1, "tanh", (100, 100)),
+        ((3, 5, 64, 33, 2), 1, "relu", (37, 51)),
+    ],
+)
+def test_on_a_gpu(
+    channels: tuple[int, ...],
+    padding: int,
+    activation: Activation,
+    size: tuple[int, int],
+    tf32: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", tf32)
+    layers = chain(channels, padding, bias=True).cuda()
+    x = torch.rand(4, channels[0], *size, device="cuda")
+    # A unit that is 0 but for rounding learns from its pixel in one of the two only.
+    compare(x, layers, activation, 3e-3 if tf32 else 1e-4)
+
+
+@needs_gpu
+@needs_triton
+def test_the_same_numbers_every_time_and_from_a_graph() -> None:
+    layers = chain((3, 8, 16, 32, 1), 0, bias=True).cuda()
+    x = torch.rand(4, 3, 96, 128, device="cuda")
+    weight = torch.randn(4, 1, 88, 120, device="cuda")
+    expected = results(x, layers, "relu", weight, plainly=False)
+    again = results(x, layers, "relu", weight, plainly=False)
+    assert all(torch.equal(one, other) for one, other in zip(again, expected, strict=True))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = results(x, layers, "relu", weight, plainly=False)
+    for tensor in recorded:
+        tensor.detach().fill_(torch.nan)
+    graph.replay()
+    assert all(torch.equal(one, other) for one, other in zip(recorded, expected, strict=True))
