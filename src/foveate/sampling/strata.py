@@ -5,7 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from foveate.kernels import kernels_on
 from foveate.types import Float64, Int64
+
+MOST = 64
+"""The most cells of an image that a kernel draws."""
 
 _SLACK = 1e-6
 """A cell within this of inclusion probability 1 is drawn for certain.
@@ -60,6 +64,17 @@ def spread(
     Returns:
         The cells, in the order in which they came, and their weights.
     """
+    if n <= MOST and kernels_on(attention.device):
+        from foveate.sampling.spread_kernel import spread_on_gpu
+
+        return spread_on_gpu(attention, n, u, _SLACK)
+    return spread_plainly(attention, n, u)
+
+
+def spread_plainly(
+    attention: Float64[Tensor, "b k"], n: int, u: Float64[Tensor, "b 1"]
+) -> tuple[Int64[Tensor, "b n"], Float64[Tensor, "b n"]]:
+    """What `spread` does, by PyTorch."""
     largest = attention.topk(n, dim=-1)
     slot = torch.arange(n, device=attention.device)
     strata = n - slot

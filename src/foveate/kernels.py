@@ -1,0 +1,56 @@
+"""Where kernels of our own, written in Triton, are used, and a switch to do without them.
+
+Each has a reference in PyTorch that gives the same result but for rounding, and that is used
+wherever the kernel is not: on a CPU, without Triton, and while torch.compile traces.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+
+_on = ContextVar("kernels", default=True)
+
+
+def kernels_on(device: torch.device) -> bool:
+    """Whether kernels can be launched on a device.
+
+    Example:
+        >>> kernels_on(torch.device("cpu")) and not interpreted()
+        False
+    """
+    if not _on.get() or torch.compiler.is_compiling() or not _installed():
+        return False
+    return device.type == ("cpu" if interpreted() else "cuda")
+
+
+def interpreted() -> bool:
+    """Whether kernels run on the CPU, slowly, for tests: TRITON_INTERPRET is set to 1."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@contextmanager
+def plain_pytorch() -> Iterator[None]:
+    """No kernel of our own is used inside.
+
+    Example:
+        >>> with plain_pytorch():
+        ...     kernels_on(torch.device("cuda"))
+        False
+    """
+    before = _on.set(False)
+    try:
+        yield
+    finally:
+        _on.reset(before)
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("triton") is not None
