@@ -21,8 +21,8 @@ from foveate.types import Float
 
 Activation = Literal["relu", "tanh"]
 
-MOST_CHANNELS = 64
-"""With more, the sums for the weights no longer fit into the registers."""
+MOST_CHANNELS = 32
+"""With more, registers run out, and cuDNN is in its element."""
 
 DEVICES = {"cuda"}
 """Where the kernels run; tests that interpret them add the CPU."""
