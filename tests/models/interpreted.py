@@ -78,7 +78,7 @@ def test_weights_may_have_channels_together() -> None:
 
 
 def test_an_input_that_needs_no_gradient() -> None:
-    compare(torch.randn(2, 3, 8, 9), chain((3, 8, 1), 0, True), "relu", 2e-6, of_input=False)
+    compare(torch.randn(2, 3, 8, 9), chain((3, 8, 1), 0, bias=True), "relu", 2e-6, of_input=False)
 
 
 def test_tf32_is_rounded_to_the_nearest() -> None:

@@ -37,9 +37,7 @@ def test_the_kernels_by_the_interpreter() -> None:
 def test_plainly_where_the_kernels_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DEVICES", {"cpu"})
     fitting = torch.rand(1, 3, 8, 9)
-    assert module._fits(fitting, [nn.Conv2d(3, 8, 3)]) == (
-        importlib.util.find_spec("triton") is not None
-    )
+    assert module.fits(fitting, [nn.Conv2d(3, 8, 3)])
     for layer in [
         nn.Conv2d(3, 8, 5),
         nn.Conv2d(3, 8, 3, stride=2),
@@ -48,19 +46,33 @@ def test_plainly_where_the_kernels_do_not_fit(monkeypatch: pytest.MonkeyPatch) -
         nn.Conv2d(3, 8, 3, padding=2),
         nn.Conv2d(3, 8, 3, padding="same"),
         nn.Conv2d(3, 8, 3, padding=1, padding_mode="reflect"),
-        nn.Conv2d(3, 65, 3),
+        nn.Conv2d(3, 33, 3),
         nn.Identity(),
     ]:
-        assert not module._fits(fitting, [layer])
+        assert not module.fits(fitting, [layer])
         assert torch.equal(convolve(fitting, [layer], "relu"), layer(fitting))
-    assert not module._fits(fitting.double(), [nn.Conv2d(3, 8, 3).double()])
-    assert not module._fits(fitting[..., :2, :], [nn.Conv2d(3, 8, 3)])
-    assert not module._fits(fitting[:0], [nn.Conv2d(3, 8, 3)])
+    assert not module.fits(fitting.double(), [nn.Conv2d(3, 8, 3).double()])
+    assert not module.fits(fitting[..., :2, :], [nn.Conv2d(3, 8, 3)])
+    assert not module.fits(fitting[:0], [nn.Conv2d(3, 8, 3)])
     with torch.autocast("cpu"):
-        assert not module._fits(fitting, [nn.Conv2d(3, 8, 3)])
+        assert not module.fits(fitting, [nn.Conv2d(3, 8, 3)])
     heard = nn.Conv2d(3, 8, 3)
     heard.register_forward_hook(lambda *_: None)
-    assert not module._fits(fitting, [heard])
+    assert not module.fits(fitting, [heard])
+
+
+@needs_triton
+def test_plainly_where_triton_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DEVICES", {"cpu"})
+    layers, x = chain((3, 4, 2), 1, bias=True), torch.rand(1, 3, 8, 9)
+    module.runs_on.cache_clear()
+    with pytest.warns(UserWarning, match="slower here than they could be: Triton says"):
+        found = convolve(x, layers, "relu")
+    module.runs_on.cache_clear()
+    assert torch.equal(found, convolve_plainly(x, list(layers), "relu"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert not module.runs_on(x.device)
+    module.runs_on.cache_clear()
 
 
 def test_plainly_is_the_layers_one_after_the_other() -> None:
@@ -79,7 +91,7 @@ def test_plainly_is_the_layers_one_after_the_other() -> None:
         ((3, 8, 16, 32, 1), 0, "relu", (288, 384)),
         ((1, 16, 16, 16, 1), 1, "tanh", (179, 181)),
         ((3, 8, 8, 1), 1, "tanh", (100, 100)),
-        ((3, 5, 64, 33, 2), 1, "relu", (37, 51)),
+        ((3, 5, 32, 7, 2), 1, "relu", (37, 51)),
     ],
 )
 def test_on_a_gpu(
@@ -93,8 +105,9 @@ def test_on_a_gpu(
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", tf32)
     layers = chain(channels, padding, bias=True).cuda()
     x = torch.rand(4, channels[0], *size, device="cuda")
-    # A unit that is 0 but for rounding learns from its pixel in one of the two only.
-    compare(x, layers, activation, 3e-3 if tf32 else 1e-4)
+    # A unit that is 0 but for rounding learns in one of the two only, and there are a few of those.
+    gradient = (3e-2 if tf32 else 2e-3) if activation == "relu" else (3e-3 if tf32 else 1e-5)
+    compare(x, layers, activation, 1e-3 if tf32 else 1e-6, gradient)
 
 
 @needs_gpu

@@ -7,7 +7,9 @@ and back; everywhere else it is `convolve_plainly`, which the kernels are tested
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -19,8 +21,8 @@ from foveate.types import Float
 
 Activation = Literal["relu", "tanh"]
 
-MOST_CHANNELS = 64
-"""With more, the sums for the weights no longer fit into the registers."""
+MOST_CHANNELS = 32
+"""With more, registers run out, and cuDNN is in its element."""
 
 DEVICES = {"cuda"}
 """Where the kernels run; tests that interpret them add the CPU."""
@@ -42,12 +44,13 @@ def convolve(
         torch.Size([2, 1, 16, 26])
     """
     chain: list[Any] = list(layers)
-    if not _fits(x, chain):
+    if not (fits(x, chain) and runs_on(x.device)):
         return convolve_plainly(x, chain, activation)
     precision = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
     parameters = [parameter for layer in chain for parameter in (layer.weight, layer.bias)]
     paddings = [layer.padding[0] for layer in chain]
-    result: Tensor = _Chain.apply(x, paddings, activation, precision, *parameters)  # type: ignore[no-untyped-call]
+    with torch.cuda.device_of(x):
+        result: Tensor = _Chain.apply(x, paddings, activation, precision, *parameters)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -61,13 +64,11 @@ def convolve_plainly(
     return result
 
 
-def _fits(x: Tensor, layers: Sequence[Any]) -> bool:
-    """Whether the kernels can do it."""
+def fits(x: Tensor, layers: Sequence[Any]) -> bool:
+    """Whether the kernels are made for these layers and their input."""
     if x.device.type not in DEVICES or x.dtype != torch.float32 or x.numel() == 0:
         return False
     if torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
-        return False
-    if importlib.util.find_spec("triton") is None:
         return False
     channels, height, width = x.shape[1:]
     for layer in layers:
@@ -81,6 +82,30 @@ def _fits(x: Tensor, layers: Sequence[Any]) -> bool:
         channels = layer.out_channels
         height, width = height + 2 * layer.padding[0] - 2, width + 2 * layer.padding[0] - 2
     return min(height, width) > 0
+
+
+@functools.cache
+def runs_on(device: torch.device) -> bool:
+    """Whether the kernels can be compiled for a device and run on it; tried once."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
+        return False  # has no TF32
+    x, weight = torch.zeros(1, 1, 3, 3, device=device), torch.zeros(3, 3, 1, 1, device=device)
+    try:
+        from foveate.models import convolve_kernel
+
+        with torch.cuda.device_of(x):
+            convolve_kernel.forward(
+                x, weight, None, convolve_kernel.Layer(0, "none", "none", "ieee")
+            )
+    except Exception as error:  # Triton needs a C compiler, for one
+        warnings.warn(
+            f"attention networks are slower here than they could be: Triton says {error!r}",
+            stacklevel=2,
+        )
+        return False
+    return True
 
 
 def _is_small(layer: Any) -> bool:
