@@ -18,7 +18,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from foveate.models import ConvAttention, PooledAttention, convolve, convolve_kernel
+from foveate.kernels import plain_pytorch
+from foveate.models import ConvAttention, PooledAttention, convolve_kernel
 from foveate.models.convolve_kernel import BLOCKS, Block, Layer
 
 SETTINGS: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int, int]]] = {
@@ -100,12 +101,6 @@ def results(network: nn.Module, x: Tensor, weight: Tensor) -> list[Tensor]:
     return [logits.detach(), *gradients]
 
 
-def with_kernels(ours: bool) -> None:
-    """Turns our kernels on or off."""
-    convolve.DEVICES.clear()
-    convolve.DEVICES.update({"cuda"} if ours else ())
-
-
 def errors(network: nn.Module, x: Tensor, weight: Tensor) -> tuple[float, float]:
     """The error of the logits, and the largest of a gradient, relative to float64's norm."""
     found = results(network, x, weight)
@@ -142,11 +137,10 @@ def compare(name: str) -> None:
     last = copy.deepcopy(network)
     nn.Module.to(last, memory_format=torch.channels_last)  # type: ignore[call-overload]
     x_last = x.contiguous(memory_format=torch.channels_last)
-    with_kernels(False)
-    cudnn = milliseconds(lambda: results(network, x, weight))
-    cudnn_last = milliseconds(lambda: results(last, x_last, weight))
-    cudnn_errors = errors(network, x, weight)
-    with_kernels(True)
+    with plain_pytorch():
+        cudnn = milliseconds(lambda: results(network, x, weight))
+        cudnn_last = milliseconds(lambda: results(last, x_last, weight))
+        cudnn_errors = errors(network, x, weight)
     ours = milliseconds(lambda: results(network, x, weight))
     ours_errors = errors(network, x, weight)
     print(

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from foveate.kernels import plain_pytorch
 from foveate.models import convolve as module
 from foveate.models import convolve_kernel
 from foveate.models.attention import ConvAttention, PooledAttention
@@ -16,7 +17,6 @@ from models.convolving import chain, compare, relative_error
 
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(module, "DEVICES", {"cpu"})
     block_of, wide = convolve_kernel.block_of, convolve_kernel.Block(4, 1024)  # the interpreter's
     monkeypatch.setattr(
         convolve_kernel,
@@ -125,5 +125,5 @@ def test_the_networks_use_it(network: nn.Module, monkeypatch: pytest.MonkeyPatch
     )
     found = network(x)
     assert len(calls) == 3
-    monkeypatch.setattr(module, "DEVICES", set())
-    assert relative_error(found, network(x)) < 2e-6
+    with plain_pytorch():
+        assert relative_error(found, network(x)) < 2e-6

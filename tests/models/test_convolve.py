@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,30 +8,19 @@ from torch import nn
 
 from foveate.models import convolve as module
 from foveate.models.convolve import Activation, convolve, convolve_plainly
+from interpreting import needs_triton, run_interpreted
 from models.convolving import chain, compare, results
 
-needs_triton = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="needs triton: pip install -e '.[dev]'"
-)
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 @needs_triton
 def test_the_kernels_by_the_interpreter() -> None:
-    """Triton decides on import whether it compiles or interprets."""
-    tests = Path(__file__).with_name("interpreted.py")
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout
+    run_interpreted(Path(__file__).with_name("interpreted.py"))
 
 
 def test_plainly_where_the_kernels_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DEVICES", {"cpu"})
+    monkeypatch.setattr(module, "kernels_on", lambda device: True)
     fitting = torch.rand(1, 3, 8, 9)
     assert module.fits(fitting, [nn.Conv2d(3, 8, 3)])
     for layer in [
@@ -63,16 +48,13 @@ def test_plainly_where_the_kernels_do_not_fit(monkeypatch: pytest.MonkeyPatch) -
 
 @needs_triton
 def test_plainly_where_triton_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DEVICES", {"cpu"})
+    monkeypatch.setattr(module, "kernels_on", lambda device: True)
     layers, x = chain((3, 4, 2), 1, bias=True), torch.rand(1, 3, 8, 9)
     module.runs_on.cache_clear()
     with pytest.warns(UserWarning, match="slower here than they could be: Triton says"):
         found = convolve(x, layers, "relu")
     module.runs_on.cache_clear()
     assert torch.equal(found, convolve_plainly(x, list(layers), "relu"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert not module.runs_on(x.device)
-    module.runs_on.cache_clear()
 
 
 def test_plainly_is_the_layers_one_after_the_other() -> None:

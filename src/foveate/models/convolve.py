@@ -8,7 +8,6 @@ and back; everywhere else it is `convolve_plainly`, which the kernels are tested
 from __future__ import annotations
 
 import functools
-import importlib.util
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -17,15 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from foveate.kernels import kernels_on
 from foveate.types import Float
 
 Activation = Literal["relu", "tanh"]
 
 MOST_CHANNELS = 32
 """With more, registers run out, and cuDNN is in its element."""
-
-DEVICES = {"cuda"}
-"""Where the kernels run; tests that interpret them add the CPU."""
 
 
 def convolve(
@@ -66,9 +63,9 @@ def convolve_plainly(
 
 def fits(x: Tensor, layers: Sequence[Any]) -> bool:
     """Whether the kernels are made for these layers and their input."""
-    if x.device.type not in DEVICES or x.dtype != torch.float32 or x.numel() == 0:
+    if not kernels_on(x.device) or torch.is_autocast_enabled(x.device.type):
         return False
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
+    if x.dtype != torch.float32 or x.numel() == 0:
         return False
     channels, height, width = x.shape[1:]
     for layer in layers:
@@ -87,8 +84,6 @@ def fits(x: Tensor, layers: Sequence[Any]) -> bool:
 @functools.cache
 def runs_on(device: torch.device) -> bool:
     """Whether the kernels can be compiled for a device and run on it; tried once."""
-    if importlib.util.find_spec("triton") is None:
-        return False
     if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
         return False  # has no TF32
     x, weight = torch.zeros(1, 1, 3, 3, device=device), torch.zeros(3, 3, 1, 1, device=device)

@@ -43,7 +43,13 @@ class Block:
     apart: bool = False
 
 
-BLOCKS: dict[tuple[str, int, int], Block] = {}
+BLOCKS: dict[tuple[str, int, int], Block] = {
+    ("forward", 16, 32): Block(8, 32),
+    ("forward", 32, 1): Block(4, 32),
+    ("weights", 3, 8): Block(4, 8, warps=1, programs=16),
+    ("weights", 8, 16): Block(4, 8, warps=1, programs=8),
+    ("weights", 1, 16): Block(4, 8, warps=1, programs=16),
+}
 """What was measured to be better than `block_of`'s rule: (kernel, channels in, channels out)."""
 
 
