@@ -171,7 +171,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "keep": "last",  # nine images are too few to choose by
         "learning_rate": 3e-3,
         "weight_decay": 5e-2,
-        "attention": "deep",
+        "attention": "coarse",
         "feature": "conv",
         "entropy": 1e-3,
         "augment": True,
