@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -65,10 +65,9 @@ def variation(mirror: tuple[bool, bool], turn: bool, channels: int, b: int = 4) 
 
 
 @pytest.fixture(autouse=True)
-def used() -> Iterator[None]:
+def used() -> None:
     """The kernels are in use; else all of this would compare PyTorch with itself."""
     assert kernels_for(put(bytes_of(1, 1, 2, 2), "device"), DEVICE)
-    yield
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -77,9 +76,9 @@ def used() -> Iterator[None]:
 def test_patches_are_those_of_pytorch(layout: str, channels: int, where: str) -> None:
     plain = LAYOUTS[layout](bytes_of(5, channels, 40, 30))
     pixels = put(plain, where)
-    yx = torch.randint(-15, 45, (4, 6, 2), generator=torch.Generator().manual_seed(0))
+    yx = torch.randint(-15, 45, (4, 3, 2), generator=torch.Generator().manual_seed(0))
     index = torch.tensor([4, 0, 2, 2])
-    for dtype, channels_last in itertools.product(DTYPES, (False, True)):
+    for dtype, channels_last in zip(DTYPES, (channels == 3, True, False), strict=True):
         form = Form(DEVICE, dtype, channels_last)
         stack = Stack(pixels, index.to(DEVICE))
         patches, inputs = stack.inputs(yx.to(DEVICE), (11, 13), form)
@@ -126,12 +125,12 @@ def test_images_are_found_by_their_address(where: str) -> None:
 @pytest.mark.parametrize("kind", ["tensor", "pooled"])
 @pytest.mark.parametrize("turns", [False, True])
 def test_augmented_batches_are_those_of_pytorch(kind: str, turns: bool) -> None:
-    pixels = bytes_of(6, 3, 36, 36)
+    pixels = bytes_of(6, 3, 18, 18)
     where = torch.tensor([5, 1, 1, 3])
     pooled = PooledBatch(ImagePool(pixels), where, where)
     inner = TensorBatch(pixels[where]) if kind == "tensor" else pooled
     batch = AugmentedBatch(inner, variation((True, False), turns, 3), (9, 9), turns)
-    yx = torch.tensor([[[5, 6], [-3, 25]]] * 4)
+    yx = torch.tensor([[[5, 6], [-3, 12]]] * 4)
     with plain_pytorch():
         form = Form(torch.device("cpu"))
         patches, inputs = batch.read_inputs(yx, (8, 8), form)
@@ -149,22 +148,30 @@ def test_augmented_batches_are_those_of_pytorch(kind: str, turns: bool) -> None:
     assert (got - overviews).abs().max() <= 1.5 / 255
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("size", [(7, 11), (40, 30), (13, 4), (63, 67), (1, 1)])
+@pytest.mark.parametrize(
+    ("layout", "size"),
+    [
+        ("contiguous", (7, 11)),
+        ("contiguous", (3, 5)),
+        ("channels last", (20, 30)),
+        ("turned", (9, 15)),
+        ("sliced", (23, 37)),
+    ],
+)
 def test_overviews_are_those_of_pytorch_to_a_level(layout: str, size: tuple[int, int]) -> None:
-    plain = LAYOUTS[layout](bytes_of(2, 3, 40, 30))
+    plain = LAYOUTS[layout](bytes_of(2, 2, 20, 30))
     got = resample.resample(put(plain, "device"), size)
     with plain_pytorch():
         expected = resample.resample(plain, size)
     away = (got.cpu().int() - expected.int()).abs()
     assert away.max() <= 1
-    assert (away > 0).float().mean() < 0.01
+    assert (away > 0).float().mean() < 0.02
 
 
 @pytest.mark.parametrize("value", [0, 255])
 def test_black_and_white_stay_so(value: int) -> None:
-    images = torch.full((1, 1, 97, 101), value, dtype=torch.uint8)
-    assert (resample.resample(put(images, "device"), (13, 7)) == value).all()
+    images = torch.full((1, 1, 17, 23), value, dtype=torch.uint8)
+    assert (resample.resample(put(images, "device"), (5, 7)) == value).all()
 
 
 def test_the_operator_is_well_formed() -> None:
@@ -176,3 +183,35 @@ def test_the_operator_is_well_formed() -> None:
             torch.ops.foveate.gather_inputs.default, (*arguments, tensors, [5, 5], bool(tensors))
         )
         assert set(checks.values()) == {"SUCCESS"}
+
+
+@pytest.mark.skipif(INTERPRETED, reason="needs a GPU")
+def test_a_pool_on_the_host_shows_what_one_on_the_device_does() -> None:
+    pixels = bytes_of(6, 3, 50, 40)
+    where = torch.tensor([5, 1, 3])
+    yx, form = torch.tensor([[[5, 6], [-3, 25]]] * 3, device=DEVICE), Form(DEVICE)
+    pools = [ImagePool(pixels, resident=resident) for resident in (False, True)]
+    assert pools[0].on(DEVICE).is_pinned()
+    assert pools[1].on(DEVICE).device == DEVICE
+    host, device = (PooledBatch(pool, where, where).to(DEVICE) for pool in pools)
+    for size in ((9, 8), (50, 40)):
+        assert torch.equal(host.overview_inputs(size, form), device.overview_inputs(size, form))
+    for got, expected in zip(
+        host.read_inputs(yx, (8, 8), form), device.read_inputs(yx, (8, 8), form), strict=True
+    ):
+        assert torch.equal(got, expected)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="needs a GPU")
+def test_pinned_images_with_known_overviews_stay_on_the_host() -> None:
+    pixels = bytes_of(3, 3, 50, 40)
+    known = TensorBatch(pixels).prefetch((9, 8))
+    moved = known.pin_memory().to("cuda")
+    assert moved.pixels.is_pinned()
+    assert moved.overviews((9, 8)).device.type == "cuda"
+    assert TensorBatch(pixels).pin_memory().to("cuda").pixels.device.type == "cuda"
+    yx, form = torch.tensor([[[5, 6], [-3, 25]]] * 3), Form(DEVICE)
+    patches, _ = moved.read_inputs(yx.to(DEVICE), (8, 8), form)
+    assert torch.equal(patches.cpu(), known.read_patches(yx, (8, 8)))
+    with plain_pytorch():
+        assert known.pin_memory().to("cuda").pixels.device.type == "cuda"

@@ -8,8 +8,8 @@ from foveate.images.file_image import FileImage
 from foveate.images.form import Form
 from foveate.images.georeference import Georeference
 from foveate.images.image import Image
-from foveate.images.kernels import keep_until_read, plain_pytorch
 from foveate.images.kept import KeptOverviews, Make
+from foveate.images.kernels import keep_until_read, plain_pytorch
 from foveate.images.list_batch import ListBatch
 from foveate.images.opening import Openable, open_image
 from foveate.images.pooled import ImagePool, PooledBatch

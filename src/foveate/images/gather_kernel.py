@@ -160,11 +160,13 @@ def gather_inputs(
     if yx_level0 is not None and lens is None:
         raw = raw.new_empty(b, n, channels, *size)
     shift = gain = bias = mirror = turn = None
-    unit, strides = (1, 1), (0, 0, 0, 0)
+    unit: Size = (1, 1)
+    strides: tuple[int, ...] = (0, 0, 0, 0)
     if lens is not None:
         moved = [value.to(form.device) for value in lens.variation.tensors]
         shift, gain, bias, mirror, turn = (value.contiguous() for value in moved)
         gain, bias = gain.expand(b, channels), bias.expand(b, channels)
+        mirror, turn = mirror.view(torch.uint8), turn.view(torch.uint8)
         unit, strides = lens.overview_size, (*gain.stride(), *bias.stride())
         turn = turn if lens.turns else None
     blocks = triton.cdiv(size[0] * size[1], _BLOCK)

@@ -57,7 +57,7 @@ def _shrink(
         for j in range(taps_x):
             weight = tl.load(weight_x + j * new_width + column, mask=there, other=0.0)
             # Pixels that do not exist weigh nothing, and are not read.
-            value = tl.load(line + (x + j) * stride_x, mask=(weight > 0) & (down > 0), other=0)
+            value = tl.load(line + (x + j) * stride_x, mask=weight * down > 0, other=0)
             across += weight * value.to(tl.float32)
         total += down * across
     rounded = tl.minimum(tl.maximum(total + 0.5, 0.0), 255.0).to(tl.uint8)
