@@ -29,7 +29,7 @@ class KeptOverviews:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._kept: dict[tuple[Size, torch.device], tuple[Tensor, Tensor]] = {}
+        self._kept: dict[tuple[Size, torch.device], tuple[Tensor, Tensor] | None] = {}
 
     def stack(
         self,
@@ -51,26 +51,34 @@ class KeptOverviews:
                 made each time.
         """
         key = (size, index.device)
-        if key not in self._kept:
-            one = make(index[:1], size, index.device)
-            too_large = one.nbytes * self.count > LIMIT
-            if too_large and not on_host:
+        # What is first asked for in inference mode may be added to outside of it.
+        with torch.inference_mode(False):
+            if key not in self._kept:
+                one = make(index[:1], size, index.device)
+                self._kept[key] = self._make_room(one, on_host)
+            room = self._kept[key]
+            if room is None:
                 return Stack(make(index, size, index.device))
-            kept = one.new_empty(
-                self.count,
-                *one.shape[1:],
-                device="cpu" if too_large else index.device,
-                pin_memory=too_large and torch.cuda.is_available(),
-            )
-            self._kept[key] = (kept, torch.zeros(self.count, dtype=torch.bool))
-        kept, known = self._kept[key]
-        wanted = torch.arange(self.count) if where is None else where
-        missing = wanted[~known[wanted]]
-        for some in missing.split(_AT_ONCE):
-            there = some.to(index.device)
-            kept[some.to(kept.device)] = make(there, size, index.device).to(kept.device)
-        known[missing] = True
+            kept, known = room
+            wanted = torch.arange(self.count) if where is None else where
+            missing = wanted[~known[wanted]]
+            for some in missing.split(_AT_ONCE):
+                made = make(some.to(index.device), size, index.device)
+                kept[some.to(kept.device)] = made.to(kept.device)
+            known[missing] = True
         return Stack(kept, index)
+
+    def _make_room(
+        self, one: Num[Tensor, "1 c h w"], on_host: bool
+    ) -> tuple[Tensor, Tensor] | None:
+        """Room for overviews like this one, and which of them are known; None for large ones."""
+        too_large = one.nbytes * self.count > LIMIT
+        if too_large and not on_host:
+            return None
+        device = torch.device("cpu") if too_large else one.device
+        pinned = too_large and torch.cuda.is_available()
+        room = one.new_empty(self.count, *one.shape[1:], device=device, pin_memory=pinned)
+        return room, torch.zeros(self.count, dtype=torch.bool)
 
     def __getstate__(self) -> dict[str, object]:
         # What can be made again does not travel to other processes.

@@ -30,6 +30,8 @@ def kernels_for(pixels: Tensor, device: torch.device) -> bool:
         return pixels.device.type == device.type == "cpu"
     if device.type != "cuda":
         return False
+    number = torch.cuda.current_device() if device.index is None else device.index
+    device = torch.device("cuda", number)
     if pixels.device.type == "cuda":
         return pixels.device == device and _works(device, pinned=False)
     return pixels.is_pinned() and _works(device, pinned=True)

@@ -140,7 +140,7 @@ def _gather_inputs(
 
     corners = None if yx is None else yx.to(device)
     written = gather_inputs(images, corners, sides, form, lens, index, address)
-    if images.device != device:
+    if images.device.type != device.type:
         keep_until_read(images)
     return written
 

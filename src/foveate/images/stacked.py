@@ -122,7 +122,7 @@ class TensorBatch(StackedBatch):
         if known is not None:
             known = known.to(device, non_blocking=non_blocking)
             on_host = self.pixels.device.type == "cpu" and device.type == "cuda"
-            if on_host and kernels_for(self.pixels, _with_number(device)):
+            if on_host and kernels_for(self.pixels, device):
                 step = self.pixels.stride(0) * self.pixels.element_size()
                 start = self.pixels.data_ptr()
                 address = torch.arange(len(self.pixels), device=device) * step + start
@@ -133,10 +133,3 @@ class TensorBatch(StackedBatch):
         """See `ImageBatch.pin_memory`."""
         known = None if self.known is None else self.known.pin_memory()
         return TensorBatch(self.pixels.pin_memory(), known)
-
-
-def _with_number(device: torch.device) -> torch.device:
-    """Which GPU "cuda" is."""
-    if device.type == "cuda" and device.index is None:
-        return torch.device("cuda", torch.cuda.current_device())
-    return device
