@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from foveate.images.stack import Stack
-from foveate.types import Int64, Size
+from foveate.types import Int64, Num, Size
 
 LIMIT = 2**28
 """Bytes that the overviews of one size may take for good; larger ones are made each time."""
