@@ -17,9 +17,14 @@ needs_triton = pytest.mark.skipif(
 
 def run_interpreted(tests: Path) -> None:
     """Run a file of tests in a process whose kernels are interpreted on the CPU."""
+    run_apart(tests, interpreted=True)
+
+
+def run_apart(tests: Path, interpreted: bool) -> None:
+    """Run a file of tests in a process of its own."""
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
+        env=os.environ | {"TRITON_INTERPRET": "1" if interpreted else "0"},
         capture_output=True,
         text=True,
         check=False,

@@ -93,7 +93,7 @@ class Grid:
         for axis in (0, 1):
             numerator, denominator = self._twice_position(yx_cell, 1, image_size, axis)
             numerator = numerator - patch_size[axis] * denominator
-            corners.append(_round_ratio(numerator, 2 * denominator))
+            corners.append(round_ratio(numerator, 2 * denominator))
         return torch.stack(corners, dim=-1)
 
     def patch_corners(
@@ -153,7 +153,7 @@ class Grid:
         return torch.stack(places, dim=-1)
 
 
-def _round_ratio(numerator: Int64[Tensor, "*n"], denominator: int) -> Int64[Tensor, "*n"]:
+def round_ratio(numerator: Int64[Tensor, "*n"], denominator: int) -> Int64[Tensor, "*n"]:
     """Numerator / denominator to the nearest integer, halves to even, with no float between."""
     below = torch.div(numerator, denominator, rounding_mode="floor")
     twice_rest = 2 * (numerator - below * denominator)

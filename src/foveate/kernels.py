@@ -25,7 +25,7 @@ def kernels_on(device: torch.device) -> bool:
         >>> kernels_on(torch.device("cpu")) and not interpreted()
         False
     """
-    if not _on.get() or torch.compiler.is_compiling() or not _installed():
+    if torch.compiler.is_compiling() or not (_on.get() and _installed()):
         return False
     return device.type == ("cpu" if interpreted() else "cuda")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from foveate.datasets import Digits, PlacedDataset
 from foveate.errors import InputError
 from foveate.images import (
     AugmentedBatch,
+    Form,
     ImageBatch,
     ImagePool,
     ListBatch,
@@ -36,46 +38,98 @@ def pixels(seed: int, count: int = 4) -> Tensor:
 POOL = ImagePool(pixels(0, 20))
 
 
+DIGITS = Digits(train=20, validation=1, test=1).splits().train
+
+
 def batch(kind: str, seed: int, device: torch.device) -> ImageBatch:
     """Four images, others for another seed."""
     generator = torch.Generator().manual_seed(seed)
     where = torch.randperm(20, generator=generator)[:4]
     if kind == "tensor":
         return TensorBatch(pixels(seed).to(device))
+    if kind == "pinned":
+        known = TensorBatch(pixels(seed)).prefetch(OVERVIEW)
+        return (known.pin_memory() if device.type == "cuda" else known).to(device)
+    if kind == "placed":
+        return DIGITS.images(where.tolist()).to(device)
     pooled = PooledBatch(POOL, where, where).to(device)
     if kind == "pooled":
         return pooled
-    return AugmentedBatch(pooled, Variation.draw(4, OVERVIEW, generator), OVERVIEW).to(device)
+    variation = Variation.draw(4, OVERVIEW, generator, mirror=True, tint=0.0)
+    return AugmentedBatch(pooled, variation, OVERVIEW).to(device)
 
 
-KINDS = ["tensor", "pooled", "augmented"]
+KINDS = ["tensor", "pinned", "pooled", "placed", "augmented"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_held_batch_shows_what_replaced_it(kind: str, device: torch.device) -> None:
     held = HeldBatch(batch(kind, 0, device))
-    held.overviews(OVERVIEW)
+    form = Form(device)
+    held.batch().overview_inputs(OVERVIEW, form)
     other = batch(kind, 1, device)
     assert held.fits(other)
     held.replace(other)
     corners = torch.tensor([[[3, 4], [50, -5]]] * 4, device=device)
-    assert torch.equal(held.overviews(OVERVIEW), other.overviews(OVERVIEW))
-    assert torch.equal(held.read_patches(corners, (9, 8)), other.read_patches(corners, (9, 8)))
-    assert held.sizes == other.sizes
+    assert torch.equal(
+        held.batch().overview_inputs(OVERVIEW, form), other.overview_inputs(OVERVIEW, form)
+    )
+    for got, expected in zip(
+        held.batch().read_inputs(corners, (9, 8), form),
+        other.read_inputs(corners, (9, 8), form),
+        strict=True,
+    ):
+        assert torch.equal(got, expected)
+    assert held.batch().sizes == other.sizes
 
 
 def test_a_held_batch_fits_only_its_own_kind_and_shape() -> None:
     cpu = torch.device("cpu")
     held = HeldBatch(batch("tensor", 0, cpu))
     assert not held.fits(batch("pooled", 0, cpu))
+    assert not held.fits(batch("pinned", 0, cpu))
     assert not held.fits(TensorBatch(pixels(0, 3)))
+    where = torch.arange(4)
+    assert not HeldBatch(batch("pooled", 0, cpu)).fits(
+        PooledBatch(ImagePool(pixels(1, 20)), where, where)
+    )
+    augmented = batch("augmented", 0, cpu)
+    other = AugmentedBatch(TensorBatch(pixels(0)), Variation.draw(4, OVERVIEW), OVERVIEW)
+    assert HeldBatch(augmented).fits(batch("augmented", 1, cpu))
+    assert not HeldBatch(augmented).fits(other)
 
 
 def test_files_are_not_read_from_tensors() -> None:
     files = ListBatch([TensorImage(pixels(0)[0])])
     assert files.sources == ()
     with pytest.raises(InputError, match="not read from tensors"):
-        files.read_from((), torch.zeros(1, 1, 2, dtype=torch.int64), (2, 2))
+        files.with_sources(())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_recorded_reading_follows_its_sources(kind: str) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("records CUDA graphs")
+    device = torch.device("cuda", torch.cuda.current_device())
+    held, form = HeldBatch(batch(kind, 0, device)), Form(device)
+    corners = torch.tensor([[[3, 4], [50, -5]]] * 4, device=device)
+
+    def read() -> tuple[Tensor, Tensor]:
+        images = held.batch()
+        inputs = images.read_inputs(corners, (9, 8), form)[1]
+        return images.overview_inputs(OVERVIEW, form), inputs
+
+    read()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = read()
+    for seed in (1, 2, 0):
+        other = batch(kind, seed, device)
+        assert held.fits(other)
+        held.replace(other)
+        graph.replay()
+        assert torch.equal(recorded[0], other.overview_inputs(OVERVIEW, form))
+        assert torch.equal(recorded[1], other.read_inputs(corners, (9, 8), form)[1])
 
 
 def classifier(data: PlacedDataset, device: torch.device, **changes: Any) -> Classifier:
@@ -85,8 +139,9 @@ def classifier(data: PlacedDataset, device: torch.device, **changes: Any) -> Cla
     return model.to(device).train()
 
 
+@pytest.mark.parametrize("augment", [False, True])
 @pytest.mark.parametrize("method", ["ats", "mil", "uniform"])
-def test_replayed_steps_are_the_steps_themselves(method: str) -> None:
+def test_replayed_steps_are_the_steps_themselves(method: str, augment: bool) -> None:
     if not torch.cuda.is_available():
         pytest.skip("records CUDA graphs")
     device = torch.device("cuda")
@@ -98,6 +153,11 @@ def test_replayed_steps_are_the_steps_themselves(method: str) -> None:
     optimisers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (own, replayed)]
     for number in range(6):
         batch = data.gather(range(8 * number, 8 * number + 8)).to(device)
+        if augment:
+            size = own.settings.overview_size
+            variation = Variation.draw(8, size, torch.Generator().manual_seed(number))
+            varied = AugmentedBatch(batch.images, variation, size).to(device)
+            batch = dataclasses.replace(batch, images=varied)
         generator = torch.Generator(device).manual_seed(number)
         optimisers[0].zero_grad()
         expected = own.objective(batch.images, batch.labels, generator)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
-from foveate.images import KeptOverviews
+from foveate.images import KeptOverviews, Make, Stack
 from foveate.types import Int64, Num, Size
 
 
@@ -25,17 +22,18 @@ class GivenOverviews(KeptOverviews):
         super().__init__(len(overviews))
         self._given = {overviews.device: overviews}
 
-    def get(
+    def stack(
         self,
+        where: Int64[Tensor, " b"] | None,
         index: Int64[Tensor, " b"],
         size: Size,
-        device: torch.device,
-        make: Callable[[], Num[Tensor, "b c h w"]],
-    ) -> Num[Tensor, "b c h w"]:
-        """See `KeptOverviews.get`; those of another size are made."""
+        make: Make,
+        on_host: bool = False,
+    ) -> Stack:
+        """See `KeptOverviews.stack`; those of another size are made."""
         given = next(iter(self._given.values()))
         if given.shape[2:] != size:
-            return super().get(index, size, device, make)
-        if device not in self._given:
-            self._given[device] = given.to(device)
-        return self._given[device][index.to(device, non_blocking=True)]
+            return super().stack(where, index, size, make, on_host)
+        if index.device not in self._given:
+            self._given[index.device] = given.to(index.device)
+        return Stack(self._given[index.device], index)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from foveate.datasets.dataset import ImageDataset
-from foveate.images import ImageBatch, KeptOverviews, TensorBatch
-from foveate.types import Float64, Int64, Num, Size, UInt8
+from foveate.images import KeptOverviews, Stack, StackedBatch, TensorBatch
+from foveate.types import Float64, Int64, Size, UInt8
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,12 @@ class PlacedDataset(ImageDataset):
             pixels.scatter_(1, corner[:, place, None] + inside, picture)
         return pixels.view(-1, 1, height, width)
 
+    def make_overviews(
+        self, index: Int64[Tensor, " b"], size: Size, device: torch.device
+    ) -> UInt8[Tensor, "b 1 h w"]:
+        """Overviews of some of the images, on a device."""
+        return TensorBatch(self.compose(index.to(device))).overviews(size)
+
     def __getstate__(self) -> dict[str, object]:
         # What can be made again does not travel to other processes.
         return self.__dict__ | {"_on_device": {}}
@@ -98,62 +105,54 @@ class PlacedDataset(ImageDataset):
         return self._on_device[device]
 
 
-class PlacedBatch(ImageBatch):
+class PlacedBatch(StackedBatch):
     """Images of a placed data set that are composed at the first look at their pixels.
 
     Args:
         dataset: the data set.
-        where: which of its images, on the host.
+        where: which of its images, on the host; None if only the device knows.
         index: the same, where the images are to be composed.
     """
 
     def __init__(
-        self, dataset: PlacedDataset, where: Int64[Tensor, " b"], index: Int64[Tensor, " b"]
+        self, dataset: PlacedDataset, where: Int64[Tensor, " b"] | None, index: Int64[Tensor, " b"]
     ) -> None:
         self.dataset = dataset
         self.where = where
         self.index = index
-        self._composed: TensorBatch | None = None
 
     @property
     def sizes(self) -> list[Size]:
         """See `ImageBatch.sizes`."""
-        return [self.dataset.size] * len(self.where)
+        return [self.dataset.size] * len(self.index)
 
-    def composed(self) -> TensorBatch:
-        """The images themselves, in full."""
-        if self._composed is None:
-            self._composed = TensorBatch(self.dataset.compose(self.index))
-        return self._composed
+    @cached_property
+    def stack(self) -> Stack:
+        """See `StackedBatch.stack`: the images themselves, in full."""
+        return Stack(self.dataset.compose(self.index))
 
-    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
-        """See `ImageBatch.overviews`."""
+    def overview_stack(self, size: Size) -> Stack:
+        """See `StackedBatch.overview_stack`."""
         if size == self.dataset.size:
-            return self.composed().pixels
-        return self.dataset.kept.get(
-            self.where, size, self.index.device, lambda: self.composed().overviews(size)
-        )
-
-    def read_patches(
-        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
-    ) -> Num[Tensor, "b n c p q"]:
-        """See `ImageBatch.read_patches`."""
-        return self.composed().read_patches(yx_level0, size)
+            return self.stack
+        make = self.dataset.make_overviews
+        return self.dataset.kept.stack(self.where, self.index, size, make)
 
     @property
     def sources(self) -> tuple[Tensor, ...]:
         """See `ImageBatch.sources`: which images."""
         return (self.index,)
 
-    def read_from(
-        self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
-    ) -> Num[Tensor, "b n c p q"]:
-        """See `ImageBatch.read_from`."""
-        (index,) = sources
-        return TensorBatch(self.dataset.compose(index)).read_patches(yx_level0, size)
+    def with_sources(self, sources: tuple[Tensor, ...]) -> PlacedBatch:
+        """See `ImageBatch.with_sources`."""
+        return PlacedBatch(self.dataset, None, *sources)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """See `ImageBatch.kind`: of the same data set."""
+        return (*super().kind, self.dataset)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> PlacedBatch:
         """See `ImageBatch.to`."""
-        return PlacedBatch(
-            self.dataset, self.where, self.where.to(device, non_blocking=non_blocking)
-        )
+        known = self.index if self.where is None else self.where
+        return PlacedBatch(self.dataset, self.where, known.to(device, non_blocking=non_blocking))

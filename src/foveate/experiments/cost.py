@@ -1,12 +1,14 @@
 """What a training step costs: milliseconds and megabytes for each image.
 
-Images are random bytes in host memory, so that their way to the device is counted. A step is the
-forward and the backward pass.
+Images are random bytes in host memory, so that their way to the device is counted. Overviews that
+attention sampling needs are made before, as a loader's worker does; where kernels read the images
+in place, only overviews and patches go that way. A step is the forward and the backward pass.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import statistics
@@ -22,12 +24,16 @@ import torch
 from torch import Tensor
 
 from foveate.images import ImageBatch, TensorBatch
+from foveate.kernels import plain_pytorch
 from foveate.training import Classifier, Settings, build_model
 from foveate.training.recording import RecordedStep, Values
 from foveate.types import Size
 
 _EXACT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 """Makes glibc give freed memory back at once, so that resident memory is what is in use."""
+
+_BATCHES = 3
+"""Batches that take turns on a GPU, so that none is read from a cache."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +61,16 @@ class Options:
         recorded: whether a GPU replays it.
         half: whether what is safe is computed in bfloat16.
         channels_last: whether channels lie together in memory.
+        kernels: whether a GPU reads images by kernels of our own, in place where it can.
     """
 
     recorded: bool = True
     half: bool = False
     channels_last: bool = True
+    kernels: bool = True
 
 
-PLAIN = Options(recorded=False, half=False, channels_last=False)
+PLAIN = Options(recorded=False, half=False, channels_last=False, kernels=False)
 """PyTorch as it comes."""
 
 
@@ -125,15 +133,10 @@ def _measure(
     classifier = Classifier(model, settings, names, shape.channels).to(device).train()
     if options.channels_last:
         classifier.to(memory_format=torch.channels_last)
-    pixels = torch.randint(
-        0, 256, (shape.batch_size, shape.channels, *shape.size), dtype=torch.uint8
-    )
-    labels = torch.arange(shape.batch_size) % shape.classes
-    images = TensorBatch(pixels)
+    labels = (torch.arange(shape.batch_size) % shape.classes).to(device)
     on_gpu = device.type == "cuda"
-    if on_gpu:
-        images, labels = images.pin_memory(), labels.to(device)
-    step = _step(classifier, images, labels, device, options)
+    batches = [_images(settings, shape, on_gpu, options) for _ in range(_BATCHES if on_gpu else 1)]
+    step = _step(classifier, batches, labels, device, options)
     if not on_gpu:  # what is loaded and kept for good is not the step's
         step()
     before = _memory_in_use(device)
@@ -146,27 +149,44 @@ def _measure(
     return Cost(middle * each, (high - low) / 2 * each, megabytes / shape.batch_size)
 
 
+def _images(settings: Settings, shape: Shape, on_gpu: bool, options: Options) -> TensorBatch:
+    bytes_of = (shape.batch_size, shape.channels, *shape.size)
+    images = TensorBatch(torch.randint(0, 256, bytes_of, dtype=torch.uint8))
+    if on_gpu and options.kernels and settings.method in ("ats", "uniform"):
+        images = images.prefetch(settings.overview_size)
+    return images.pin_memory() if on_gpu else images
+
+
 def _step(
     classifier: Classifier,
-    images: TensorBatch,
+    batches: list[TensorBatch],
     labels: Tensor,
     device: torch.device,
     options: Options,
 ) -> Callable[[], Any]:
+    turns = itertools.cycle(batches)
+    seeds = itertools.count()
+
     def objective(images: ImageBatch, labels: Tensor, generator: torch.Generator) -> Values:
         with torch.autocast(device.type, torch.bfloat16, enabled=options.half):
             return classifier.objective(images, labels, generator)
 
-    if options.recorded and device.type == "cuda":
-        replay = RecordedStep(objective, classifier)
-        return lambda: replay(images.to(device, non_blocking=True), labels, 0)
+    replay = RecordedStep(objective, classifier)
     generator = torch.Generator(device)
 
     def step() -> None:
+        images = next(turns).to(device, non_blocking=True)
+        if options.recorded and device.type == "cuda":
+            replay(images, labels, next(seeds))
+            return
         classifier.zero_grad()
-        objective(images.to(device, non_blocking=True), labels, generator)["objective"].backward()
+        objective(images, labels, generator)["objective"].backward()
 
-    return step
+    def plain_step() -> None:
+        with plain_pytorch():
+            step()
+
+    return step if options.kernels else plain_step
 
 
 def _timed(step: Callable[[], Any], device: torch.device) -> float:

@@ -4,7 +4,8 @@ The filter is the antialiased triangle of `torch.nn.functional.interpolate(mode=
 antialias=True)`: output pixel i is the mean of the pixels y around its centre (i + 1/2) s, weighed
 by max(0, 1 - |y + 1/2 - (i + 1/2) s| / max(s, 1)), s = height / new height. It is linear and
 separable, out = Wy image Wx^T, so the image is taken in tiles of bounded size, each cast and added
-to the output pixels that it reaches: memory does not grow with the image.
+to the output pixels that it reaches: memory does not grow with the image. Bytes on a GPU take one
+kernel instead, which reads them as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from foveate.images.kernels import kernels_for
 from foveate.types import Float, Num, Size
 
 _TILE = 2**20
@@ -25,6 +27,10 @@ _TILE = 2**20
     "foveate::resample", mutates_args=(), schema="(Tensor images, int[2] size) -> Tensor"
 )
 def _resample(images: Tensor, size: list[int]) -> Tensor:
+    if kernels_for(images, images.device):
+        from foveate.images.resample_kernel import shrink
+
+        return shrink(images, (size[0], size[1]))
     b, c, height, width = images.shape
     dtype = torch.float64 if images.dtype == torch.float64 else torch.float32
     out = images.new_zeros((b, c, *size), dtype=dtype)

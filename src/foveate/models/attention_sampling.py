@@ -9,7 +9,7 @@ from foveate.coordinates import Grid
 from foveate.errors import InputError
 from foveate.images import Images, as_batch
 from foveate.models.attention import log_normalise, margin_of
-from foveate.models.inputs import check_size, to_network
+from foveate.models.inputs import check_size, form_of
 from foveate.sampling import Sampler, Systematic, expectation
 from foveate.types import Float, Prediction, Size
 
@@ -88,7 +88,7 @@ class AttentionSampling(nn.Module):
             generator: where the draw's random numbers come from.
         """
         batch = as_batch(images)
-        overview = to_network(batch.overviews(self.overview_size), self)
+        overview = batch.overview_inputs(self.overview_size, form_of(self))
         # Where to look is decided in full precision, whatever the features are computed in.
         with torch.autocast(overview.device.type, enabled=False):
             log_attention = log_normalise(self.attention(overview))
@@ -100,10 +100,11 @@ class AttentionSampling(nn.Module):
         grid = self.cell_grid(log_attention)
         yx_cell = grid.cell_of(draw.index)
         yx_level0 = grid.patch_corners(yx_cell, batch.sizes, self.patch_size)
-        patches = batch.read_patches(yx_level0, self.patch_size)
-        inputs = [to_network(patches.flatten(0, 1), self)]
+        form = form_of(self, mixed=True)
+        patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
+        seen = [inputs]
         if self.pass_location:
-            inputs.append(grid.location(yx_cell).flatten(0, 1).to(inputs[0].dtype))
-        features = self.feature(*inputs).unflatten(0, draw.index.shape)
+            seen.append(grid.location(yx_cell).flatten(0, 1).to(overview.dtype))
+        features = self.feature(*seen).unflatten(0, draw.index.shape)
         z = expectation(log_attention, draw, features)
         return Prediction(self.head(z), log_attention, draw, yx_level0, patches)

@@ -6,7 +6,7 @@ from torch import nn
 
 from foveate.errors import InputError
 from foveate.images import Images, as_batch
-from foveate.models.inputs import check_size, to_network
+from foveate.models.inputs import check_size, form_of
 from foveate.types import Prediction, Size
 
 
@@ -46,7 +46,8 @@ class CNN(nn.Module):
     def forward(self, images: Images) -> Prediction:
         """Classify a batch of images."""
         batch = as_batch(images)
-        inputs = to_network(batch.overviews(self.size or self._scaled(batch.sizes)), self)
+        size = self.size or self._scaled(batch.sizes)
+        inputs = batch.overview_inputs(size, form_of(self, mixed=True))
         return Prediction(self.head(self.feature(inputs)))
 
     def _scaled(self, sizes: list[Size]) -> Size:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from foveate.coordinates import Grid
 from foveate.images import Images, as_batch
-from foveate.models.inputs import check_size, to_network
+from foveate.models.inputs import check_size, form_of
 from foveate.types import Draw, Float, Prediction, Size
 
 
@@ -88,10 +88,10 @@ class DeepMIL(nn.Module):
             self.grid[0] * self.grid[1], device=next(self.parameters()).device
         ).expand(len(batch), -1)
         yx_level0 = grid.patch_corners(grid.cell_of(index), batch.sizes, self.patch_size)
-        patches = batch.read_patches(yx_level0, self.patch_size)
+        form = form_of(self, mixed=True)
+        patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
 
-        features = self.feature(to_network(patches.flatten(0, 1), self))
-        features = features.unflatten(0, yx_level0.shape[:2])
+        features = self.feature(inputs).unflatten(0, yx_level0.shape[:2])
         logits = self.attention(features)
         log_attention = logits.to(features.dtype).log_softmax(-1)
         attention = log_attention.exp()

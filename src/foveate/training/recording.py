@@ -2,7 +2,7 @@
 
 At small batches a step is bound by the launching of some hundreds of kernels, not by their work; a
 recorded step launches once. What differs from step to step is copied to where the recording reads:
-the labels, the overviews, and the tensors that patches are read from.
+the labels, and the tensors that overviews and patches are read from.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from foveate.images import ImageBatch
-from foveate.types import Int64, Num, Size
+from foveate.images import ImageBatch, keep_until_read
+from foveate.types import Int64
 
 Values = dict[str, Tensor]
 Step = Callable[[ImageBatch, Tensor, torch.Generator], Values]
@@ -22,54 +22,30 @@ Step = Callable[[ImageBatch, Tensor, torch.Generator], Values]
 _WARM_UP = 3
 
 
-class HeldBatch(ImageBatch):
+class HeldBatch:
     """A batch that stays where it is in memory while its content is replaced.
 
     Args:
-        batch: the first content; its patches must be read from tensors.
+        batch: the first content; it must be read from tensors.
     """
 
     def __init__(self, batch: ImageBatch) -> None:
-        self.kind = batch
-        self._sources = tuple(source.clone() for source in batch.sources)
-        self._overviews: dict[Size, Tensor] = {}
+        self._first = batch
+        self._sources = [source.clone() for source in batch.sources]
 
-    @property
-    def sizes(self) -> list[Size]:
-        """See `ImageBatch.sizes`."""
-        return self.kind.sizes
-
-    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
-        """See `ImageBatch.overviews`; those of a size that was asked for once are replaced too."""
-        if size not in self._overviews:
-            self._overviews[size] = self.kind.overviews(size).clone()
-        return self._overviews[size]
-
-    @property
-    def sources(self) -> tuple[Tensor, ...]:
-        """See `ImageBatch.sources`."""
-        return self._sources
-
-    def read_from(
-        self, sources: tuple[Tensor, ...], yx_level0: Int64[Tensor, "b n 2"], size: Size
-    ) -> Num[Tensor, "b n c p q"]:
-        """See `ImageBatch.read_from`."""
-        return self.kind.read_from(sources, yx_level0, size)
+    def batch(self) -> ImageBatch:
+        """The batch; one that has remembered nothing yet, so that all reading is recorded."""
+        return self._first.with_sources(tuple(self._sources))
 
     def fits(self, batch: ImageBatch) -> bool:
         """Whether another batch can take this one's place."""
-        return (
-            type(batch) is type(self.kind)
-            and batch.sizes == self.sizes
-            and [_layout(source) for source in batch.sources] == [*map(_layout, self._sources)]
+        return batch.kind == self._first.kind and (
+            [_layout(source) for source in batch.sources] == [*map(_layout, self._sources)]
         )
 
     def replace(self, batch: ImageBatch) -> None:
         """Take another batch's content."""
-        for held, source in zip(self._sources, batch.sources, strict=True):
-            held.copy_(source, non_blocking=True)
-        for size, held in self._overviews.items():
-            held.copy_(batch.overviews(size), non_blocking=True)
+        torch._foreach_copy_(self._sources, list(batch.sources), non_blocking=True)
 
 
 class RecordedStep:
@@ -101,6 +77,7 @@ class RecordedStep:
         assert self._graph is not None
         self._generator.manual_seed(seed)
         self._graph.replay()
+        keep_until_read(images)
         # Somebody may have let go of the gradients since, as Lightning does before it validates.
         for parameter, gradient in self._gradients:
             parameter.grad = gradient
@@ -132,7 +109,7 @@ class RecordedStep:
     def _make(self) -> Values:
         # Weights that autocast has cast before would be taken for those of every step to come.
         torch.clear_autocast_cache()
-        values = self.step(self._held, self._labels, self._generator)
+        values = self.step(self._held.batch(), self._labels, self._generator)
         values["objective"].backward()
         return {name: value.detach() for name, value in values.items()}
 
