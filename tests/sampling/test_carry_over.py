@@ -91,5 +91,5 @@ def test_shapes_that_do_not_belong_together() -> None:
     draw = Draw(torch.zeros(2, 3, dtype=torch.int64), torch.ones(2, 3))
     maps = [torch.zeros(2, 4), torch.zeros(2, 5), torch.zeros(3, 4)]
     for then, now in [(maps[0], maps[1]), (maps[2], maps[2])]:
-        with pytest.raises(InputError, match="between two maps .* of one shape, but they are"):
+        with pytest.raises(InputError, match=r"between two maps .* of one shape, but they are"):
             carry_over(draw, then, now)
