@@ -1,5 +1,6 @@
 """Images that are read in parts: an overview, and patches where somebody looks."""
 
+from foveate.images.ahead import AheadBatch
 from foveate.images.augmented import AugmentedBatch, Variation
 from foveate.images.batch import (
     ImageBatch,
@@ -15,12 +16,14 @@ from foveate.images.georeference import Georeference
 from foveate.images.image import Image
 from foveate.images.kept import KeptOverviews
 from foveate.images.opening import Openable, open_image
+from foveate.images.pending import Pending
 from foveate.images.pooled import ImagePool, PooledBatch
 from foveate.images.tensor_image import TensorImage
 from foveate.images.threads import set_threads
 from foveate.images.tile_cache import set_cache_limit
 
 __all__ = [
+    "AheadBatch",
     "AugmentedBatch",
     "FileImage",
     "Georeference",
@@ -31,6 +34,7 @@ __all__ = [
     "KeptOverviews",
     "ListBatch",
     "Openable",
+    "Pending",
     "PooledBatch",
     "TensorBatch",
     "TensorImage",

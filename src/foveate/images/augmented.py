@@ -132,6 +132,11 @@ class AugmentedBatch(ImageBatch):
         return self._altered(self.variation, self.batch.read_patches(corners, size))
 
     @property
+    def in_files(self) -> bool:
+        """See `ImageBatch.in_files`."""
+        return self.batch.in_files
+
+    @property
     def sources(self) -> tuple[Tensor, ...]:
         """See `ImageBatch.sources`: those of the images, and the variation."""
         inner = self.batch.sources

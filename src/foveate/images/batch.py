@@ -16,6 +16,7 @@ from foveate.images.image import Image
 from foveate.images.opening import Openable, check_pixels, open_image, tensor_of
 from foveate.images.overviews import read_overviews
 from foveate.images.resample import resample
+from foveate.images.tensor_image import TensorImage
 from foveate.types import Int64, Num, Size
 
 
@@ -50,6 +51,11 @@ class ImageBatch(ABC):
     ) -> Num[Tensor, "b n c p q"]:
         """What `read_patches` would read if these were the batch's sources."""
         raise InputError(f"patches of a {type(self).__name__} are not read from tensors")
+
+    @property
+    def in_files(self) -> bool:
+        """Whether images are read from files: that takes time in which others can be trained on."""
+        return False
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -176,6 +182,11 @@ class ListBatch(ImageBatch):
         if self._overviews is not None and self._overviews.device.type == "cpu":
             batch._overviews = self._overviews.pin_memory()
         return batch
+
+    @property
+    def in_files(self) -> bool:
+        """See `ImageBatch.in_files`."""
+        return not all(isinstance(image, TensorImage) for image in self.images)
 
     def _files(self) -> list[FileImage] | None:
         """The images, if all of them are files."""
