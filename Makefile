@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory bench-reads bench-gigapixel clean
+.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory bench-reads bench-gigapixel bench-data clean
 
 test: lint types unit  ## lint, types and all tests
 
@@ -36,6 +36,9 @@ bench-reads: .venv/ready  ## random reads from a large TIFF, side by side with o
 
 bench-gigapixel: .venv/ready  ## time and memory of a prediction from 1 megapixel to 1 gigapixel
 	$(BIN)/python benchmarks/gigapixel.py
+
+bench-data: .venv/ready  ## training from files beside training from memory
+	$(BIN)/python benchmarks/data_path.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "foveate needs Python 3.11 or newer: make PYTHON=python3.11")'
