@@ -3,8 +3,8 @@
 When step t begins,
 
     batch t      is taken: its overviews and patches are there, or on their way,
-    batch t + 1  is looked at with the weights of now; the patches it asks for begin to be read,
     batch t + 2  begins to have its overviews read and moved,
+    batch t + 1  is looked at with the weights of now; the patches it asks for begin to be read,
 
 and then step t computes. So patches are chosen by attention that is one step old, and the weights
 of the draw are corrected for it (see `carry_over`). Chance is that of the step which uses a batch,
@@ -99,16 +99,21 @@ class ReadAhead:
             device: where they will be trained on.
         """
         for number, batch in enumerate(following, start=step):
-            coming = self._coming.get(number)
-            if coming is None or coming.batch is not batch:
+            known = self._coming.get(number)
+            if known is None or known.batch is not batch:
                 coming = self._start(batch, number, device, is_next=number == step)
-            if coming is None:
-                continue
-            self._coming[number] = coming
-            if number == step and isinstance(coming.images, AheadBatch) and not coming.glance:
-                assert self.look is not None
-                coming.glance = self.look(coming.images, number)
-                coming.images.begin_patches(coming.glance.yx_level0, self.patch_size)
+                if coming is not None:
+                    self._coming[number] = coming
+        # After the overviews of all: the next look must not wait for the patches of this one.
+        next_one = self._coming.get(step)
+        if next_one is not None:
+            self._choose(next_one, step)
+
+    def _choose(self, coming: _Coming, step: int) -> None:
+        """Decide where to look, and begin to read there."""
+        if isinstance(coming.images, AheadBatch) and self.look is not None:
+            coming.glance = self.look(coming.images, step)
+            coming.images.begin_patches(coming.glance.yx_level0, self.patch_size)
 
     def _start(
         self, batch: Batch, step: int, device: torch.device, is_next: bool
