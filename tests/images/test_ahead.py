@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from foveate.images import (
     Variation,
     as_batch,
 )
+from foveate.images.threads import in_background
 from images.files import CASES
 
 OVERVIEW = (20, 30)
@@ -83,6 +86,21 @@ def test_which_batches_are_read_from_files(files: ImageBatch) -> None:
     assert not ListBatch([TensorImage(image) for image in pixels]).in_files
     assert not varied(TensorBatch(pixels)).in_files
     assert ListBatch([TensorImage(pixels[0]), open_image(pixels[1].numpy())]).in_files is False
+
+
+def test_memory_is_given_back_without_a_sweep(files: ImageBatch) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        ahead = AheadBatch(files, torch.device("cpu"), OVERVIEW)
+        ahead.begin_patches(CORNERS, (16, 12))
+        held = weakref.ref(ahead.read_patches(CORNERS, (16, 12)))
+        in_background(lambda: None).result()  # the thread has turned to something else
+        assert held() is not None
+        del ahead
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_pending_tensors_are_made_in_order_and_elsewhere() -> None:

@@ -22,6 +22,8 @@ class Pending:
     Args:
         make: makes it, on `device`.
         device: where it will be.
+        waits: whether it is made of what the device still computes; False lets a copy from the
+            host begin at once.
 
     Example:
         >>> pending = Pending(lambda: torch.ones(2) + 1, torch.device("cpu"))
@@ -29,10 +31,13 @@ class Pending:
         tensor([2., 2.])
     """
 
-    def __init__(self, make: Callable[[], Tensor], device: torch.device) -> None:
-        self._make = make
+    def __init__(
+        self, make: Callable[[], Tensor], device: torch.device, waits: bool = True
+    ) -> None:
+        self._make: Callable[[], Tensor] | None = make
         self._stream = _side_stream(device) if device.type == "cuda" else None
-        if self._stream is not None:
+        self._before: torch.cuda.Event | None = None
+        if self._stream is not None and waits:
             self._before = torch.cuda.current_stream(device).record_event()
         self._future = in_background(self._run)
 
@@ -47,11 +52,15 @@ class Pending:
         return tensor
 
     def _run(self) -> Tensor:
+        # Let go of: it may well hold whoever holds this, and much memory would wait for a sweep.
+        make, self._make = self._make, None
+        assert make is not None
         if self._stream is None:
-            return self._make()
+            return make()
         with torch.cuda.stream(self._stream):
-            self._stream.wait_event(self._before)
-            tensor = self._make()
+            if self._before is not None:
+                self._stream.wait_event(self._before)
+            tensor = make()
             self._done = self._stream.record_event()
         return tensor
 

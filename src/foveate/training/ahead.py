@@ -137,4 +137,4 @@ def _copied(tensor: Tensor, device: torch.device) -> Pending:
         pins = device.type == "cuda" and tensor.device.type == "cpu"
         return (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True)
 
-    return Pending(copy, device)
+    return Pending(copy, device, waits=False)

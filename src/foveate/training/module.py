@@ -95,15 +95,16 @@ class Classifier(L.LightningModule):
 
     def training_step(self, batch: Upcoming, number: int) -> Tensor:
         """One step: cross-entropy minus λ H(a)."""
-        ready = self._ahead.take(batch.batch, self.global_step, self.device)
-        self._ahead.begin(batch.following, self.global_step + 1, self.device)
+        step = self.global_step
+        ready = self._ahead.take(batch.batch, step, self.device)
         self._replayed = self._recorded is not None and len(ready.images.sources) > 0
         if self._replayed:
             assert self._recorded is not None
-            seed = self._draw_seed(self.global_step)
-            values = self._recorded(ready.images, ready.labels, seed)
-        else:
-            chance = self._generator(self.global_step)
+            values = self._recorded(ready.images, ready.labels, self._draw_seed(step))
+        # Not before: while a step is recorded, no thread may ask for memory of the device.
+        self._ahead.begin(batch.following, step + 1, self.device)
+        if not self._replayed:
+            chance = self._generator(step)
             values = self.objective(ready.images, ready.labels, chance, ready.glance)
         measured = torch.stack([values[name].detach() for name in _MEASURED if name in values])
         self._totals = measured if self._totals is None else self._totals + measured
