@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory bench-reads bench-gigapixel bench-kernels clean
+.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory bench-reads bench-gigapixel bench-kernels bench-data clean
 
 test: lint types unit  ## lint, types and all tests
 
@@ -39,6 +39,9 @@ bench-gigapixel: .venv/ready  ## time and memory of a prediction from 1 megapixe
 
 bench-kernels: .venv/ready  ## the attention networks' kernels against cuDNN's; needs a GPU
 	$(BIN)/python benchmarks/attention_kernels.py
+
+bench-data: .venv/ready  ## training from files beside training from memory
+	$(BIN)/python benchmarks/data_path.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "foveate needs Python 3.11 or newer: make PYTHON=python3.11")'

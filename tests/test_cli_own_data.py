@@ -201,3 +201,15 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     assert message in printed.replace("│ ", "")
     assert "Traceback" not in printed
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("option", ["--read-ahead", "--no-read-ahead"])
+def test_images_are_read_from_their_files_ahead_or_not(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
+) -> None:
+    folder, run = write_folder(tmp_path / "images"), tmp_path / "run"
+    options = ("--out", str(run), "--memory", "0", "--batch-size", "3", option)
+    code, printed = foveate(capsys, "train", str(folder), *QUICK, *options)
+    assert code == 0, printed
+    assert "read from their files" in printed
+    assert settings_of(run)["read_ahead"] is (option == "--read-ahead")

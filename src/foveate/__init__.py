@@ -10,6 +10,7 @@ from foveate.sampling import (
     Systematic,
     TopK,
     Unordered,
+    carry_over,
     entropy,
     expectation,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "Systematic",
     "TopK",
     "Unordered",
+    "carry_over",
     "entropy",
     "expectation",
     "open_image",

@@ -25,7 +25,18 @@ else:
 
         Bool = Float = Float64 = Int64 = Num = UInt8 = _Unshaped
 
-__all__ = ["Bool", "Draw", "Float", "Float64", "Int64", "Num", "Prediction", "Size", "UInt8"]
+__all__ = [
+    "Bool",
+    "Draw",
+    "Float",
+    "Float64",
+    "Glance",
+    "Int64",
+    "Num",
+    "Prediction",
+    "Size",
+    "UInt8",
+]
 
 Size = tuple[int, int]
 """(height, width), or (rows, columns)."""
@@ -43,6 +54,21 @@ class Draw:
 
     index: Int64[Tensor, "b n"]
     weight: Float[Tensor, "b n"]
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Where a model decided to look, some time before it does.
+
+    Attributes:
+        log_attention: the log-probabilities that the draw was made from, without gradient.
+        draw: the drawn cells, and their weights for that attention.
+        yx_level0: top-left corner (y, x) of each patch, in pixels of the full-resolution image.
+    """
+
+    log_attention: Float[Tensor, "b h w"]
+    draw: Draw
+    yx_level0: Int64[Tensor, "b n 2"]
 
 
 @dataclass(frozen=True)

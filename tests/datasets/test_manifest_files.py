@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tifffile
 import torch
 from PIL import Image as PillowImage
 from torch.utils.data import DataLoader
@@ -18,6 +17,7 @@ from foveate.datasets import Batch, Manifest, ManifestDataset, Subset
 from foveate.datasets.file_batch import FileBatch
 from foveate.errors import DataError
 from foveate.images import TensorImage
+from slides import damage, slides
 
 OVERVIEW = (16, 16)
 MODES = {
@@ -27,38 +27,6 @@ MODES = {
     "nothing": (0, False),
 }
 """Bytes that may be kept, and whether the images are of one size, for each way to keep them."""
-
-
-def write_slide(path: Path, value: int, size: int = 128) -> None:
-    """A tiled pyramid of one colour."""
-    with tifffile.TiffWriter(path) as tiff:
-        options: dict[str, Any] = {"tile": (32, 32), "photometric": "rgb", "compression": "zlib"}
-        for level in range(3):
-            pixels = np.full((size >> level, size >> level, 3), value, np.uint8)
-            tiff.write(pixels, subfiletype=int(level > 0), metadata=None, **options)
-
-
-def damage(path: Path) -> None:
-    """Break every tile of the full resolution; the overview is made of another level."""
-    with tifffile.TiffFile(path) as tiff:
-        page = tiff.pages[0]
-        assert isinstance(page, tifffile.TiffPage)
-        places = list(zip(page.dataoffsets, page.databytecounts, strict=True))
-    content = bytearray(path.read_bytes())
-    for offset, count in places:
-        content[offset : offset + count] = bytes(count)
-    path.write_bytes(content)
-
-
-def slides(folder: Path, count: int = 6, alike: bool = True) -> Path:
-    lines = ["path,label,split"]
-    for i in range(count):
-        for number, part in enumerate(["train", "train", "validation", "test"]):
-            name = f"{part}{number}-{i}.tif"
-            write_slide(folder / name, 10 + 10 * i + number, 128 if alike or i else 96)
-            lines.append(f"{name},{'ab'[i % 2]},{part}")
-    (folder / "labels.csv").write_text("\n".join(lines))
-    return folder / "labels.csv"
 
 
 def train_part(table: Path, memory: int = 0, strict: bool = False) -> Subset:

@@ -77,6 +77,10 @@ def train_command(
     gated: Annotated[bool | None, typer.Option(help="deep MIL with gated attention")] = None,
     prior: Annotated[bool | None, typer.Option(help="start the attention at contrast")] = None,
     augment: Annotated[bool | None, typer.Option(help="vary brightness and position")] = None,
+    read_ahead: Annotated[
+        bool | None,
+        typer.Option(help="read patches from files while the step before theirs is trained on"),
+    ] = None,
     class_weights: Annotated[bool | None, typer.Option(help="rare classes count more")] = None,
     epochs: Annotated[int | None, typer.Option(help="passes over the training images")] = None,
     passes: Annotated[int | None, typer.Option(help="through the images in an epoch")] = None,
@@ -147,6 +151,7 @@ def train_command(
         "gated": gated,
         "prior": prior,
         "augment": augment,
+        "read_ahead": read_ahead,
         "class_weights": class_weights,
         "epochs": epochs,
         "passes": passes,

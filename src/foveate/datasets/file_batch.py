@@ -49,6 +49,11 @@ class FileBatch(ImageBatch):
         """See `ImageBatch.sizes`."""
         return self.batch.sizes
 
+    @property
+    def in_files(self) -> bool:
+        """See `ImageBatch.in_files`."""
+        return self.batch.in_files
+
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`."""
         if self.known is not None and self.known.shape[2:] == size:

@@ -1,5 +1,6 @@
 """Images that are read in parts: an overview, and patches where somebody looks."""
 
+from foveate.images.ahead import AheadBatch
 from foveate.images.augmented import AugmentedBatch
 from foveate.images.batch import ImageBatch
 from foveate.images.batches import Images, as_batch, read_patches
@@ -12,6 +13,7 @@ from foveate.images.kept import KeptOverviews, Make
 from foveate.images.kernels import keep_until_read
 from foveate.images.list_batch import ListBatch
 from foveate.images.opening import Openable, open_image
+from foveate.images.pending import Pending
 from foveate.images.pooled import ImagePool, PooledBatch
 from foveate.images.stack import Stack
 from foveate.images.stacked import StackedBatch, TensorBatch
@@ -21,6 +23,7 @@ from foveate.images.tile_cache import set_cache_limit
 from foveate.images.variation import Variation
 
 __all__ = [
+    "AheadBatch",
     "AugmentedBatch",
     "FileImage",
     "Form",
@@ -33,6 +36,7 @@ __all__ = [
     "ListBatch",
     "Make",
     "Openable",
+    "Pending",
     "PooledBatch",
     "Stack",
     "StackedBatch",

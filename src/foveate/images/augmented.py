@@ -73,6 +73,11 @@ class AugmentedBatch(ImageBatch):
         return super().overview_inputs(size, form)
 
     @property
+    def in_files(self) -> bool:
+        """See `ImageBatch.in_files`."""
+        return self.batch.in_files
+
+    @property
     def sources(self) -> tuple[Tensor, ...]:
         """See `ImageBatch.sources`: those of the images, and the variation."""
         inner = self.batch.sources

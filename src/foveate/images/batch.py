@@ -58,6 +58,11 @@ class ImageBatch(ABC):
         """What two batches have in common of which one can take the other's sources."""
         return (type(self), *self.sizes)
 
+    @property
+    def in_files(self) -> bool:
+        """Whether images are read from files: that takes time in which others can be trained on."""
+        return False
+
     def __len__(self) -> int:
         return len(self.sizes)
 

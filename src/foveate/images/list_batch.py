@@ -9,6 +9,7 @@ from foveate.images.batch import ImageBatch
 from foveate.images.file_image import FileImage, read_file_patches
 from foveate.images.image import Image
 from foveate.images.overviews import read_overviews
+from foveate.images.tensor_image import TensorImage
 from foveate.types import Int64, Num, Size
 
 
@@ -86,6 +87,11 @@ class ListBatch(ImageBatch):
         if self._overviews is not None and self._overviews.device.type == "cpu":
             batch._overviews = self._overviews.pin_memory()
         return batch
+
+    @property
+    def in_files(self) -> bool:
+        """See `ImageBatch.in_files`."""
+        return not all(isinstance(image, TensorImage) for image in self.images)
 
     def _files(self) -> list[FileImage] | None:
         """The images, if all of them are files."""

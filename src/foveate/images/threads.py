@@ -23,6 +23,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _pool: ThreadPoolExecutor | None = None
+_background: ThreadPoolExecutor | None = None
 _making = threading.Lock()
 
 
@@ -103,6 +104,18 @@ def ahead(function: Callable[[T], R], items: Iterable[T], threads: int) -> Itera
             future.cancel()
 
 
+def in_background(function: Callable[[], R]) -> Future[R]:
+    """Call a function in another thread, when all that were handed in before it are done.
+
+    That thread is not one of those that decode: it may wait for them.
+    """
+    global _background
+    with _making:
+        if _background is None:
+            _background = ThreadPoolExecutor(1, thread_name_prefix="foveate-background")
+        return _background.submit(function)
+
+
 def _executor() -> ThreadPoolExecutor:
     global _pool
     with _making:
@@ -113,8 +126,8 @@ def _executor() -> ThreadPoolExecutor:
 
 def _forget() -> None:
     """Threads do not survive a fork, and their pool does not notice."""
-    global _pool, _making
-    _pool, _making = None, threading.Lock()
+    global _pool, _background, _making
+    _pool, _background, _making = None, None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

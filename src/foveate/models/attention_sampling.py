@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from foveate.coordinates import Grid
 from foveate.errors import InputError
-from foveate.images import Images, as_batch
+from foveate.images import ImageBatch, Images, as_batch
 from foveate.models.attention import log_normalise, margin_of
 from foveate.models.inputs import check_size, form_of
-from foveate.sampling import Sampler, Systematic, expectation
-from foveate.types import Float, Prediction, Size
+from foveate.sampling import Sampler, Systematic, carry_over, expectation
+from foveate.types import Draw, Float, Glance, Prediction, Size
 
 
 class AttentionSampling(nn.Module):
@@ -79,32 +79,84 @@ class AttentionSampling(nn.Module):
         rows, columns = log_attention.shape[1:]
         return Grid((rows, columns), self.overview_size, margin_of(self.attention))
 
-    def forward(self, images: Images, generator: torch.Generator | None = None) -> Prediction:
+    def forward(
+        self,
+        images: Images,
+        generator: torch.Generator | None = None,
+        glance: Glance | None = None,
+    ) -> Prediction:
         """Classify a batch of images.
 
         Args:
             images: a (b, c, H, W) uint8 or float tensor, or a list of images of any sizes. They
                 may be elsewhere than the model: only overviews and patches are moved.
             generator: where the draw's random numbers come from.
+            glance: what `look` decided for the same images. Then nothing is drawn: the estimate is
+                for the attention of now, from the patches that were chosen then.
         """
         batch = as_batch(images)
-        overview = batch.overview_inputs(self.overview_size, form_of(self))
-        # Where to look is decided in full precision, whatever the features are computed in.
-        with torch.autocast(overview.device.type, enabled=False):
-            log_attention = log_normalise(self.attention(overview))
-        if self.training or generator is not None:
-            draw = self.sampler.draw(log_attention, self.n_patches, generator)
-        else:
-            draw = self.sampler.draw_settled(log_attention, self.n_patches)
-
+        log_attention = self._attend(batch)
         grid = self.cell_grid(log_attention)
-        yx_cell = grid.cell_of(draw.index)
-        yx_level0 = grid.patch_corners(yx_cell, batch.sizes, self.patch_size)
+        if glance is None:
+            draw = self._draw(log_attention, generator)
+            yx_level0 = grid.patch_corners(grid.cell_of(draw.index), batch.sizes, self.patch_size)
+        else:
+            draw = carry_over(glance.draw, glance.log_attention, log_attention)
+            yx_level0 = glance.yx_level0
+
         form = form_of(self, mixed=True)
         patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
         seen = [inputs]
         if self.pass_location:
-            seen.append(grid.location(yx_cell).flatten(0, 1).to(overview.dtype))
+            location = grid.location(grid.cell_of(draw.index))
+            seen.append(location.flatten(0, 1).to(form_of(self).dtype))
         features = self.feature(*seen).unflatten(0, draw.index.shape)
         z = expectation(log_attention, draw, features)
         return Prediction(self.head(z), log_attention, draw, yx_level0, patches)
+
+    @torch.no_grad()
+    def look(self, images: Images, generator: torch.Generator | None = None) -> Glance:
+        """Decide where to look, so that patches can be read before `forward` needs them.
+
+        The model may learn in between: `forward` weighs the draw for the attention that it then
+        has, and value and gradient stay exactly unbiased (see `carry_over`).
+
+        Args:
+            images: the images, of which only overviews are read.
+            generator: where the draw's random numbers come from.
+
+        Example:
+            >>> from foveate.models import ConvAttention, ConvFeature
+            >>> model = AttentionSampling(
+            ...     ConvAttention(3), ConvFeature(3), nn.Linear(64, 2),
+            ...     patch_size=(32, 32), n_patches=5, overview_size=(50, 50),
+            ... )
+            >>> images = torch.randint(0, 256, (4, 3, 1000, 800), dtype=torch.uint8)
+            >>> glance = model.look(images)
+            >>> out = model(images, glance=glance)
+            >>> torch.equal(out.draw.index, glance.draw.index)
+            True
+        """
+        batch = as_batch(images)
+        # To look is no step: running means and the like stay as they are.
+        buffers = [(buffer, buffer.clone()) for buffer in self.attention.buffers()]
+        log_attention = self._attend(batch)
+        for buffer, before in buffers:
+            buffer.copy_(before)
+        draw = self._draw(log_attention, generator)
+        grid = self.cell_grid(log_attention)
+        corners = grid.patch_corners(grid.cell_of(draw.index), batch.sizes, self.patch_size)
+        return Glance(log_attention, draw, corners)
+
+    def _attend(self, batch: ImageBatch) -> Float[Tensor, "b h w"]:
+        overview = batch.overview_inputs(self.overview_size, form_of(self))
+        # Where to look is decided in full precision, whatever the features are computed in.
+        with torch.autocast(overview.device.type, enabled=False):
+            return log_normalise(self.attention(overview))
+
+    def _draw(
+        self, log_attention: Float[Tensor, "b h w"], generator: torch.Generator | None
+    ) -> Draw:
+        if self.training or generator is not None:
+            return self.sampler.draw(log_attention, self.n_patches, generator)
+        return self.sampler.draw_settled(log_attention, self.n_patches)

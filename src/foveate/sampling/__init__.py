@@ -1,5 +1,6 @@
 """Drawing cells from an attention map so that the weighted mean of their features is unbiased."""
 
+from foveate.sampling.carry_over import carry_over
 from foveate.sampling.entropy import entropy
 from foveate.sampling.expectation import expectation
 from foveate.sampling.replacement import Replacement
@@ -16,6 +17,7 @@ __all__ = [
     "Systematic",
     "TopK",
     "Unordered",
+    "carry_over",
     "entropy",
     "expectation",
 ]

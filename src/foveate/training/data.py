@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import lightning as L
 import torch
@@ -74,6 +77,41 @@ def _rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
+@dataclass(frozen=True)
+class Upcoming:
+    """A batch and those after it, so that they can be made ready while it is trained on.
+
+    Attributes:
+        batch: what comes now.
+        following: what comes next in the same epoch, in order; fewer at its end.
+    """
+
+    batch: Batch
+    following: tuple[Batch, ...]
+
+    def to(self, device: torch.device | str) -> Upcoming:
+        """Itself: Lightning would move now what may have been moved a step ago (`ReadAhead`)."""
+        return self
+
+
+class LookaheadLoader(DataLoader[Batch]):
+    """A loader that gives each batch together with the two that follow it.
+
+    Two, since the overviews of a batch must be there before its patches can be chosen.
+    """
+
+    lookahead = 2
+
+    def __iter__(self) -> Iterator[Upcoming]:  # type: ignore[override]
+        waiting: deque[Batch] = deque()
+        for batch in super().__iter__():
+            waiting.append(batch)
+            if len(waiting) > self.lookahead:
+                yield Upcoming(waiting.popleft(), tuple(waiting))
+        while waiting:
+            yield Upcoming(waiting.popleft(), tuple(waiting))
+
+
 class ImageData(L.LightningDataModule):
     """Loaders over the parts of a data set.
 
@@ -95,23 +133,27 @@ class ImageData(L.LightningDataModule):
         self.seed = seed
         self.workers = workers
 
-    def train_dataloader(self) -> DataLoader[Batch]:
-        """Training images in a new order each epoch."""
-        return self._loader(self.splits.train, self.seed, self.passes)
+    def train_dataloader(self) -> LookaheadLoader:
+        """Training images in a new order each epoch, as `Upcoming`."""
+        order = Order(len(self.splits.train), self.batch_size, self.seed, self.passes)
+        return LookaheadLoader(**self._options(self.splits.train, order))
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Validation images, each once."""
-        return self._loader(self.splits.validation, None)
+        return self._in_order(self.splits.validation)
 
     def test_dataloader(self) -> DataLoader[Batch]:
         """Test images, each once."""
-        return self._loader(self.splits.test, None)
+        return self._in_order(self.splits.test)
 
-    def _loader(self, part: ImageDataset, seed: int | None, passes: int = 1) -> DataLoader[Batch]:
-        return DataLoader(
-            range(len(part)),  # type: ignore[arg-type]
-            batch_sampler=Order(len(part), self.batch_size, seed, passes),
-            collate_fn=part.gather,
-            num_workers=self.workers,
-            persistent_workers=self.workers > 0,
-        )
+    def _in_order(self, part: ImageDataset) -> DataLoader[Batch]:
+        return DataLoader(**self._options(part, Order(len(part), self.batch_size, None)))
+
+    def _options(self, part: ImageDataset, order: Order) -> dict[str, Any]:
+        return {
+            "dataset": range(len(part)),
+            "batch_sampler": order,
+            "collate_fn": part.gather,
+            "num_workers": self.workers,
+            "persistent_workers": self.workers > 0,
+        }

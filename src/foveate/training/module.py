@@ -22,9 +22,11 @@ from foveate.datasets import Batch
 from foveate.errors import InputError
 from foveate.images import AugmentedBatch, ImageBatch, Variation
 from foveate.sampling import entropy
+from foveate.training.ahead import ReadAhead
+from foveate.training.data import Upcoming
 from foveate.training.recording import RecordedStep, Values
 from foveate.training.settings import Settings
-from foveate.types import Prediction
+from foveate.types import Glance, Prediction
 
 _MEASURED = ("loss", "error", "entropy")
 """What is reported of the steps of an epoch; a model without attention has no entropy."""
@@ -69,38 +71,54 @@ class Classifier(L.LightningModule):
         self.accuracy = MulticlassAccuracy(len(classes), average="micro")
         self.mean_loss = MeanMetric(nan_strategy="disable")  # NaN is to be seen
         self._totals: Tensor | None = None
+        self._ahead = self._read_ahead()
         self._recorded: RecordedStep | None = None
         self._replayed = False
 
-    def forward(self, images: ImageBatch, generator: torch.Generator | None = None) -> Prediction:
+    def forward(
+        self,
+        images: ImageBatch,
+        generator: torch.Generator | None = None,
+        glance: Glance | None = None,
+    ) -> Prediction:
         """The model's prediction."""
-        out: Prediction = (
-            self.model(images, generator=generator) if self.draws else self.model(images)
-        )
+        options: dict[str, Any] = {"generator": generator} if self.draws else {}
+        if glance is not None:
+            options["glance"] = glance
+        out: Prediction = self.model(images, **options)
         return out
 
     def on_train_epoch_start(self) -> None:
         """Makes what is random in layers, such as dropout, depend on seed and epoch alone."""
         torch.manual_seed(self._chance(self.current_epoch, self.global_rank))
+        self._ahead.forget()
 
-    def training_step(self, batch: Batch, number: int) -> Tensor:
+    def training_step(self, batch: Upcoming, number: int) -> Tensor:
         """One step: cross-entropy minus λ H(a)."""
-        images = self._augmented(batch.images) if self.settings.augment else batch.images
-        seed = self._chance(self.global_step, self.global_rank + 1)
-        self._replayed = self._recorded is not None and len(images.sources) > 0
+        step = self.global_step
+        ready = self._ahead.take(batch.batch, step, self.device)
+        self._replayed = self._recorded is not None and len(ready.images.sources) > 0
         if self._replayed:
             assert self._recorded is not None
-            values = self._recorded(images, batch.labels, seed)
-        else:
-            generator = torch.Generator(self.device).manual_seed(seed)
-            values = self.objective(images, batch.labels, generator)
+            values = self._recorded(ready.images, ready.labels, self._draw_seed(step))
+        # Not before: while a step is recorded, no thread may ask for memory of the device.
+        self._ahead.begin(batch.following, step + 1, self.device)
+        if not self._replayed:
+            chance = self._generator(step)
+            values = self.objective(ready.images, ready.labels, chance, ready.glance)
         measured = torch.stack([values[name].detach() for name in _MEASURED if name in values])
         self._totals = measured if self._totals is None else self._totals + measured
         return values["objective"]
 
-    def objective(self, images: ImageBatch, labels: Tensor, generator: torch.Generator) -> Values:
+    def objective(
+        self,
+        images: ImageBatch,
+        labels: Tensor,
+        generator: torch.Generator,
+        glance: Glance | None = None,
+    ) -> Values:
         """What a step measures of a batch; `objective` is what it makes smaller."""
-        out = self(images, generator)
+        out = self(images, generator, glance)
         cross_entropy = F.cross_entropy(out.logits, labels, weight=self.class_weight)
         wrong = (out.logits.detach().argmax(-1) != labels).float().mean()
         values = {"objective": cross_entropy, "loss": cross_entropy, "error": wrong}
@@ -133,7 +151,7 @@ class Classifier(L.LightningModule):
         if not self._replayed:
             super().optimizer_zero_grad(epoch, batch_idx, optimizer)
 
-    def on_train_batch_end(self, outputs: Any, batch: Batch, number: int) -> None:
+    def on_train_batch_end(self, outputs: Any, batch: Upcoming, number: int) -> None:
         """Reports the means over an epoch at its last step."""
         if self.trainer.is_last_batch and self._totals is not None:
             means = (self._totals / (number + 1)).unbind()
@@ -141,8 +159,26 @@ class Classifier(L.LightningModule):
             self.log_dict(log, prog_bar=True, on_step=True, on_epoch=False, sync_dist=True)
             self._totals = None
 
-    def _augmented(self, images: ImageBatch) -> ImageBatch:
-        generator = torch.Generator().manual_seed(self._chance(self.global_step, -self.global_rank))
+    def _read_ahead(self) -> ReadAhead:
+        settings = self.settings
+        look = getattr(self.model, "look", None)
+        # Carried over to other attention, what is biased would be biased otherwise.
+        reads = settings.read_ahead and settings.sampler != "topk" and look is not None
+        return ReadAhead(
+            settings.overview_size, settings.patch_size, self._vary, self._look if reads else None
+        )
+
+    def _look(self, images: ImageBatch, step: int) -> Glance:
+        """Where to look in the images of a coming step, with its own chance."""
+        model: Any = self.model
+        glance: Glance = model.look(images, self._generator(step))
+        return glance
+
+    def _vary(self, images: ImageBatch, step: int) -> ImageBatch:
+        """The images of a step as the model will see them."""
+        if not self.settings.augment:
+            return images
+        generator = torch.Generator().manual_seed(self._chance(step, -self.global_rank))
         size = self.settings.overview_size
         free = self.settings.any_way_up
         square = all(height == width for height, width in [size, self.settings.patch_size])
@@ -150,7 +186,13 @@ class Classifier(L.LightningModule):
         variation = Variation.draw(
             len(images), size, generator, tint=self.settings.tint, mirror=free, turn=turns
         )
-        return AugmentedBatch(images, variation.to(self.device, non_blocking=True), size, turns)
+        return AugmentedBatch(images, variation, size, turns)
+
+    def _generator(self, step: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(self._draw_seed(step))
+
+    def _draw_seed(self, step: int) -> int:
+        return self._chance(step, self.global_rank + 1)
 
     def on_train_epoch_end(self) -> None:
         """Ends a run that has gone wrong, rather than training on NaN."""

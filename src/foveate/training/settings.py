@@ -51,6 +51,9 @@ class Settings:
         sampler: how cells are drawn.
         prior: whether attention starts at contrast.
         smoothing: ε of the attention.
+        read_ahead: whether patches of images in files are read while the step before theirs is
+            trained on, chosen by attention that is one step old. Unbiased all the same, but not
+            the same draws. It has no say where images are in memory.
         attention: conv (the paper's, a cell a pixel), deep (the same, larger), pooled (the paper's,
             a cell 8 pixels wide) or coarse (4 pixels wide).
         feature: conv, deep (the same, larger), small, lenet, ilse or resnet8.
@@ -88,6 +91,7 @@ class Settings:
     sampler: str = "systematic"
     prior: bool = True
     smoothing: float = 1e-5
+    read_ahead: bool = True
     attention: str = "conv"
     feature: str = "conv"
     classes: tuple[str, ...] | None = None
