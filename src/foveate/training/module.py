@@ -151,6 +151,22 @@ class Classifier(L.LightningModule):
         if not self._replayed:
             super().optimizer_zero_grad(epoch, batch_idx, optimizer)
 
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Bounds the gradient's norm.
+
+        Lightning refuses that under mixed precision with a fused optimiser, for the sake of a
+        scaler that bfloat16 does not have.
+        """
+        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+        elif gradient_clip_val:
+            nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
+
     def on_train_batch_end(self, outputs: Any, batch: Upcoming, number: int) -> None:
         """Reports the means over an epoch at its last step."""
         if self.trainer.is_last_batch and self._totals is not None:
