@@ -12,6 +12,7 @@ from foveate.errors import FoveateError, InputError, MissingExtraError
 from foveate.models import (
     ConvFeature,
     IlseFeature,
+    Jitter,
     LeNetFeature,
     LocatedFeature,
     ResNet,
@@ -140,3 +141,23 @@ def test_a_real_timm_backbone(in_channels: int) -> None:
     out = feature(torch.rand(2, in_channels, 64, 64))
     assert out.shape == (2, feature.out_features)
     torch.testing.assert_close(out.norm(dim=-1), torch.ones(2))
+
+
+def test_jitter_bends_each_patch_in_training_only() -> None:
+    jitter, patches = Jitter(0.2), torch.rand(2, 1, 32, 32)
+    twins = patches[:1].repeat(2, 1, 1, 1)
+    first, second = jitter(twins)
+    assert not torch.equal(first, second)
+    assert torch.equal(Jitter(0.0)(patches), patches)
+    assert torch.equal(jitter.eval()(patches), patches)
+    # What comes from outside the patch does not reach its middle.
+    flat = torch.ones(8, 3, 33, 33)
+    torch.testing.assert_close(jitter.train()(flat)[..., 8:25, 8:25], flat[..., 8:25, 8:25])
+
+
+def test_jitter_keeps_type_and_gradient() -> None:
+    patches = torch.rand(2, 1, 16, 16, dtype=torch.bfloat16, requires_grad=True)
+    bent = Jitter(0.1)(patches)
+    assert bent.dtype == torch.bfloat16
+    bent.float().sum().backward()
+    assert patches.grad is not None

@@ -77,6 +77,15 @@ def train_command(
     gated: Annotated[bool | None, typer.Option(help="deep MIL with gated attention")] = None,
     prior: Annotated[bool | None, typer.Option(help="start the attention at contrast")] = None,
     augment: Annotated[bool | None, typer.Option(help="vary brightness and position")] = None,
+    any_way_up: Annotated[
+        bool | None, typer.Option(help="with --augment, mirror and turn images too")
+    ] = None,
+    tint: Annotated[
+        float | None, typer.Option(help="with --augment, how far colours vary apart")
+    ] = None,
+    jitter: Annotated[
+        float | None, typer.Option(help="how far patches are turned, scaled and slanted")
+    ] = None,
     read_ahead: Annotated[
         bool | None,
         typer.Option(help="read patches from files while the step before theirs is trained on"),
@@ -151,6 +160,9 @@ def train_command(
         "gated": gated,
         "prior": prior,
         "augment": augment,
+        "any_way_up": any_way_up,
+        "tint": tint,
+        "jitter": jitter,
         "read_ahead": read_ahead,
         "class_weights": class_weights,
         "epochs": epochs,

@@ -7,6 +7,7 @@ from foveate.models.contrast import ContrastPrior
 from foveate.models.features import ConvFeature, IlseFeature, LeNetFeature, LocatedFeature, UnitNorm
 from foveate.models.head import ScaledLinear
 from foveate.models.initialise import glorot_
+from foveate.models.jitter import Jitter
 from foveate.models.mil import DeepMIL, MILAttention
 from foveate.models.resnet import ResNet, resnet8, resnet8_cnn, resnet16_cnn
 from foveate.models.timm_feature import TimmFeature
@@ -20,6 +21,7 @@ __all__ = [
     "ConvFeature",
     "DeepMIL",
     "IlseFeature",
+    "Jitter",
     "LeNetFeature",
     "LocatedFeature",
     "MILAttention",

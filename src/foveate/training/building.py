@@ -32,6 +32,7 @@ from foveate.models import (
     ConvFeature,
     DeepMIL,
     IlseFeature,
+    Jitter,
     LeNetFeature,
     MILAttention,
     PooledAttention,
@@ -216,7 +217,8 @@ def _feature(settings: Settings, channels: int) -> tuple[nn.Module, int]:
         "resnet8": lambda: resnet8(channels),
     }
     network = _chosen("feature", settings.feature, builders)
-    return network, int(network.out_features)  # type: ignore[arg-type]
+    length = int(network.out_features)  # type: ignore[arg-type]
+    return nn.Sequential(Jitter(settings.jitter), network) if settings.jitter else network, length
 
 
 def _chosen(what: str, name: str, builders: dict[str, Callable[[], nn.Module]]) -> nn.Module:

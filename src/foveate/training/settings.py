@@ -42,6 +42,7 @@ class Settings:
         augment: whether brightness, contrast and position vary.
         tint: how far colours vary apart, with `augment`, in images of three channels.
         any_way_up: whether, with `augment`, images are mirrored and turned too.
+        jitter: how far patches are turned (radians), scaled and slanted (shares) in training.
         n_patches: patches drawn from an image.
         patch_size: their height and width.
         overview_size: height and width of the overview.
@@ -82,6 +83,7 @@ class Settings:
     augment: bool = False
     tint: float = 0.0
     any_way_up: bool = False
+    jitter: float = 0.0
     n_patches: int = 10
     patch_size: Size = (32, 32)
     overview_size: Size = (100, 100)
@@ -216,7 +218,12 @@ FEW_PATCHES: dict[str, dict[str, Any]] = {"megapixel-mnist": {"learning_rate": 5
 """What differs from the presets where fewer patches than `FEW` are drawn: with 5, the rate that is
 good for 10 makes Megapixel MNIST forget late in training what it has learnt."""
 
-PAPER: dict[str, Any] = {"prior": False, "sampler": "sequential", "learning_rate": 1e-3}
+PAPER: dict[str, Any] = {
+    "prior": False,
+    "jitter": 0.0,
+    "sampler": "sequential",
+    "learning_rate": 1e-3,
+}
 PAPER_ATTENTIONS = {"speed-limits": "pooled", "gtsdb-speed-limits": "pooled"}
 PAPER_FEATURES = {"digits": "lenet", "megapixel-mnist": "lenet", "colon-cancer": "ilse"}
 
