@@ -62,15 +62,18 @@ class Options:
         half: whether what is safe is computed in bfloat16.
         channels_last: whether channels lie together in memory.
         kernels: whether a GPU reads images by kernels of our own, in place where it can.
+        kept: whether overviews are there already: kept from an earlier epoch, or made by the
+            workers of a loader.
     """
 
     recorded: bool = True
     half: bool = False
     channels_last: bool = True
     kernels: bool = True
+    kept: bool = True
 
 
-PLAIN = Options(recorded=False, half=False, channels_last=False, kernels=False)
+PLAIN = Options(recorded=False, half=False, channels_last=False, kernels=False, kept=False)
 """PyTorch as it comes."""
 
 
@@ -118,16 +121,45 @@ def measure_cost(
             "options": dataclasses.asdict(options),
             "repeat": repeat,
         }
-        code = "from foveate.experiments import cost; cost.measure_here()"
-        command = [sys.executable, "-c", code, json.dumps(request)]
-        printed = subprocess.check_output(command, env=os.environ | _EXACT, text=True)
-        return Cost(**json.loads(printed.splitlines()[-1]))
-    return _measure(settings, shape, device, options, repeat)
+        # To give memory back at once takes time, so the two are measured apart.
+        middle, spread = _apart("time", request, {})
+        (megabytes,) = _apart("memory", request, _EXACT)
+    else:
+        step = _prepare(settings, shape, device, options)
+        megabytes = _megabytes(step, device)
+        middle, spread = _milliseconds(step, device, repeat)
+    each = shape.batch_size
+    return Cost(middle / each, spread / each, megabytes / each)
 
 
-def _measure(
-    settings: Settings, shape: Shape, device: torch.device, options: Options, repeat: int
-) -> Cost:
+def _apart(what: str, request: dict[str, Any], environment: dict[str, str]) -> list[float]:
+    """Measure in a process of its own."""
+    code = "from foveate.experiments import cost; cost.measure_here()"
+    command = [sys.executable, "-c", code, what, json.dumps(request)]
+    printed = subprocess.check_output(command, env=os.environ | environment, text=True)
+    numbers: list[float] = json.loads(printed.splitlines()[-1])
+    return numbers
+
+
+def measure_here() -> None:
+    """What the process of its own does."""
+    what, request = sys.argv[1], json.loads(sys.argv[2])
+    settings = Settings.from_dict(request["settings"])
+    shape = Shape(**request["shape"] | {"size": tuple(request["shape"]["size"])})
+    device = torch.device("cpu")
+    step = _prepare(settings, shape, device, Options(**request["options"]))
+    step()  # what is loaded and kept for good is not the step's
+    if what == "memory":
+        numbers = [_megabytes(step, device)]
+    else:
+        numbers = [*_milliseconds(step, device, request["repeat"])]
+    sys.stdout.write(json.dumps(numbers) + "\n")
+
+
+def _prepare(
+    settings: Settings, shape: Shape, device: torch.device, options: Options
+) -> Callable[[], Any]:
+    """A step that can be made."""
     model = build_model(settings, shape.channels, shape.classes)
     names = tuple(map(str, range(shape.classes)))
     classifier = Classifier(model, settings, names, shape.channels).to(device).train()
@@ -136,23 +168,30 @@ def _measure(
     labels = (torch.arange(shape.batch_size) % shape.classes).to(device)
     on_gpu = device.type == "cuda"
     batches = [_images(settings, shape, on_gpu, options) for _ in range(_BATCHES if on_gpu else 1)]
-    step = _step(classifier, batches, labels, device, options)
-    if not on_gpu:  # what is loaded and kept for good is not the step's
-        step()
+    return _step(classifier, batches, labels, device, options)
+
+
+def _megabytes(step: Callable[[], Any], device: torch.device) -> float:
+    """The most memory that a step takes."""
     before = _memory_in_use(device)
-    for _ in range(3 if on_gpu else 1):
+    for _ in range(3 if device.type == "cuda" else 1):
         step()
-    megabytes = _memory_at_most(device) - before
-    times = [_timed(step, device) for _ in range(repeat)]
+    return _memory_at_most(device) - before
+
+
+def _milliseconds(
+    step: Callable[[], Any], device: torch.device, repeat: int
+) -> tuple[float, float]:
+    """The median of a step's times, and half the distance between their quartiles."""
+    times = [1000 * _timed(step, device) for _ in range(repeat)]
     low, middle, high = statistics.quantiles(times, n=4)
-    each = 1000 / shape.batch_size
-    return Cost(middle * each, (high - low) / 2 * each, megabytes / shape.batch_size)
+    return middle, (high - low) / 2
 
 
 def _images(settings: Settings, shape: Shape, on_gpu: bool, options: Options) -> TensorBatch:
     bytes_of = (shape.batch_size, shape.channels, *shape.size)
     images = TensorBatch(torch.randint(0, 256, bytes_of, dtype=torch.uint8))
-    if on_gpu and options.kernels and settings.method in ("ats", "uniform"):
+    if options.kept and settings.method in ("ats", "uniform"):
         images = images.prefetch(settings.overview_size)
     return images.pin_memory() if on_gpu else images
 
@@ -225,13 +264,3 @@ def _resident(field: str) -> float:
         return float("nan")
     line = next(line for line in status.read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) / 1024
-
-
-def measure_here() -> None:
-    """What the process of its own does."""
-    request = json.loads(sys.argv[1])
-    settings = Settings.from_dict(request["settings"])
-    shape = Shape(**request["shape"] | {"size": tuple(request["shape"]["size"])})
-    options = Options(**request["options"])
-    cost = _measure(settings, shape, torch.device("cpu"), options, request["repeat"])
-    sys.stdout.write(json.dumps(cost.as_dict()) + "\n")

@@ -71,7 +71,7 @@ class ConvFeature(nn.Sequential):
         before = in_channels
         for after, kernel, stride, pool in zip(channels, kernels, strides, pools, strict=True):
             conv = nn.Conv2d(before, after, kernel, stride, padding=kernel // 2, bias=False)
-            layers += [conv, nn.BatchNorm2d(after), nn.ReLU()]
+            layers += [conv, nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
             layers += [nn.MaxPool2d(pool)] if pool > 1 else []
             before = after
         super().__init__(*layers, GlobalMax(), UnitNorm())
@@ -87,9 +87,9 @@ class LeNetFeature(nn.Sequential):
     """
 
     def __init__(self, in_channels: int, channels: int = 32) -> None:
-        layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 7), nn.ReLU()]
+        layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 7), nn.ReLU(inplace=True)]
         for _ in range(3):
-            layers += [nn.Conv2d(channels, channels, 3), nn.ReLU()]
+            layers += [nn.Conv2d(channels, channels, 3), nn.ReLU(inplace=True)]
         super().__init__(*layers, GlobalMax(), UnitNorm())
         self.out_features = channels
 
@@ -111,16 +111,16 @@ class IlseFeature(nn.Sequential):
             raise InputError(f"IlseFeature needs patches of at least 9x9, but has {patch_size}")
         super().__init__(
             nn.Conv2d(in_channels, 36, 4),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.MaxPool2d(2),
             nn.Conv2d(36, 48, 3),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.MaxPool2d(2),
             nn.Flatten(),
             nn.Linear(48 * height * width, features),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Linear(features, features),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             UnitNorm(),
         )
         self.out_features = features

@@ -30,8 +30,8 @@ class Block(nn.Module):
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d h2 w2"]:
         """The block's output."""
-        x = F.relu(self.norm1(x))
-        y = self.conv2(F.relu(self.norm2(self.conv1(x))))
+        x = F.relu(self.norm1(x), inplace=True)
+        y = self.conv2(F.relu(self.norm2(self.conv1(x)), inplace=True))
         total: Tensor = y + self.shortcut(x)
         return total
 
@@ -81,7 +81,7 @@ class ResNet(nn.Module):
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """The feature of each image or patch."""
-        x = F.relu(self.norm(self.blocks(self.stem(x))))
+        x = F.relu(self.norm(self.blocks(self.stem(x))), inplace=True)
         feature: Tensor = self.unit(x.mean((2, 3)))
         return feature
 

@@ -158,12 +158,11 @@ def make_trainer(
 
 def speed_up(classifier: Classifier, trainer: L.Trainer, hardware: Hardware) -> None:
     """Turn on what makes the steps of a run faster where it will run, and changes no result."""
-    on_gpu = isinstance(trainer.accelerator, CUDAAccelerator)
-    if on_gpu:
-        classifier.to(memory_format=torch.channels_last)
+    classifier.to(memory_format=torch.channels_last)
     if hardware.compile == "full":
         classifier.fuse()
     # A scaler of gradients would have to look at them, and so would other processes.
+    on_gpu = isinstance(trainer.accelerator, CUDAAccelerator)
     known = trainer.precision in ("32-true", "bf16-mixed")
     if hardware.compile != "off" and on_gpu and trainer.world_size == 1 and known:
         classifier.record()
