@@ -5,7 +5,7 @@
 For each setting: the time of a forward and backward pass of the attention network from a CUDA
 graph, the error of its output and gradients against float64, and where the time goes. With --sweep,
 layers are first timed on their own under several ways to cut them up; the fastest are used in what
-follows, and printed as entries for `foveate.models.convolve_kernel.BLOCKS`.
+follows, and printed as entries for `foveate.models.convolve_blocks.BLOCKS`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from foveate.kernels import plain_pytorch
-from foveate.models import ConvAttention, PooledAttention, convolve_kernel
-from foveate.models.convolve_kernel import BLOCKS, Block, Layer
+from foveate.models import ConvAttention, PooledAttention, layer_kernel
+from foveate.models.convolve_blocks import BLOCKS, Block, block_of
+from foveate.models.layer_kernel import Layer
 
 SETTINGS: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int, int]]] = {
     "roads, 16": (lambda: PooledAttention(3), (16, 3, 288, 384)),
@@ -160,14 +161,12 @@ def sweep(shape: tuple[int, int, int, int], padding: int, pair: tuple[int, int])
     weight = torch.randn(3, 3, *pair, device="cuda")
     layer = Layer(padding, "none" if pair[0] <= 3 else "relu", "relu", "tf32")
     layer = layer if pair[1] > 1 else Layer(padding, "relu", "none", "tf32")
-    dz = torch.randn_like(convolve_kernel.forward(x, weight, None, layer))
+    dz = torch.randn_like(layer_kernel.forward(x, weight, None, layer))
     own = weight.permute(3, 2, 0, 1).contiguous()
     works: dict[str, Callable[[], object]] = {
-        "forward": lambda: convolve_kernel.forward(x, weight, None, layer),
-        "weights": lambda: convolve_kernel.total(convolve_kernel.weights(dz, x, layer), own, True),
-        "back": lambda: convolve_kernel.total(
-            convolve_kernel.back(dz, x, weight, layer)[1], own, True
-        ),
+        "forward": lambda: layer_kernel.forward(x, weight, None, layer),
+        "weights": lambda: layer_kernel.total(layer_kernel.weights(dz, x, layer), own, True),
+        "back": lambda: layer_kernel.total(layer_kernel.back(dz, x, weight, layer)[1], own, True),
     }
     if pair[0] <= 3:
         del works["back"]
@@ -176,7 +175,7 @@ def sweep(shape: tuple[int, int, int, int], padding: int, pair: tuple[int, int])
     for kernel, work in works.items():  # the weights are settled before "back" uses them
         key = (kernel, *pair)
         BLOCKS.pop(key, None)
-        rule = convolve_kernel.block_of(*key)
+        rule = block_of(*key)
         times: dict[Block, float] = {}
         for block in dict.fromkeys([rule, *CANDIDATES[kernel]]):
             BLOCKS[key] = block

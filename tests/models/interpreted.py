@@ -10,16 +10,16 @@ from torch import Tensor, nn
 
 from foveate.kernels import plain_pytorch
 from foveate.models import convolve as module
-from foveate.models import convolve_kernel
+from foveate.models import convolve_blocks, layer_kernel
 from foveate.models.attention import ConvAttention, PooledAttention
 from models.convolving import chain, compare, relative_error
 
 
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    block_of, wide = convolve_kernel.block_of, convolve_kernel.Block(4, 1024)  # the interpreter's
+    block_of, wide = convolve_blocks.block_of, convolve_blocks.Block(4, 1024)  # the interpreter's
     monkeypatch.setattr(
-        convolve_kernel,
+        layer_kernel,
         "block_of",
         lambda kernel, *pair: wide if kernel == "total" else block_of(kernel, *pair),
     )
@@ -53,9 +53,9 @@ def test_a_layer_alone() -> None:
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_either_way_back(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = convolve_kernel.Block(4, 8, apart=apart)
+    block = convolve_blocks.Block(4, 8, apart=apart)
     for pair in [(8, 16), (16, 1)]:
-        monkeypatch.setitem(convolve_kernel.BLOCKS, ("back", *pair), block)
+        monkeypatch.setitem(convolve_blocks.BLOCKS, ("back", *pair), block)
     compare(torch.randn(1, 8, 6, 9), chain((8, 16, 1), 1, bias=True), "relu", 2e-6)
 
 
@@ -117,9 +117,9 @@ def test_no_number_passes_for_another() -> None:
 def test_the_networks_use_it(network: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(1, 1 if isinstance(network, ConvAttention) else 3, 12, 14)
     calls: list[Tensor] = []
-    forward = convolve_kernel.forward
+    forward = layer_kernel.forward
     monkeypatch.setattr(
-        convolve_kernel,
+        layer_kernel,
         "forward",
         lambda *arguments: calls.append(arguments[0]) or forward(*arguments),  # type: ignore[func-returns-value]
     )

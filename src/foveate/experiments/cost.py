@@ -29,6 +29,9 @@ from foveate.training import Classifier, Settings, build_model
 from foveate.training.recording import RecordedStep, Values
 from foveate.types import Size
 
+_PATIENCE, _LEAST = 10_000.0, 3
+"""Milliseconds after which a step is not repeated any more, and how often it is at least."""
+
 _EXACT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 """Makes glibc give freed memory back at once, so that resident memory is what is in use."""
 
@@ -111,7 +114,7 @@ def measure_cost(
         shape: what it is measured on.
         device: where; on the CPU it is measured in a process of its own.
         options: how the step is made; as training makes it by default.
-        repeat: how often to repeat it.
+        repeat: how often to repeat it; slow steps are repeated less.
     """
     options = options or Options()
     if device.type == "cpu":
@@ -183,7 +186,9 @@ def _milliseconds(
     step: Callable[[], Any], device: torch.device, repeat: int
 ) -> tuple[float, float]:
     """The median of a step's times, and half the distance between their quartiles."""
-    times = [1000 * _timed(step, device) for _ in range(repeat)]
+    times: list[float] = []
+    while len(times) < min(repeat, _LEAST) or (len(times) < repeat and sum(times) < _PATIENCE):
+        times.append(1000 * _timed(step, device))
     low, middle, high = statistics.quantiles(times, n=4)
     return middle, (high - low) / 2
 

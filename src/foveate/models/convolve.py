@@ -1,7 +1,7 @@
 """A chain of 3x3 convolutions, through kernels of our own where they fit.
 
 Attention networks have few channels, for which the convolutions that torch calls were not made:
-most of a training step went into them. On a GPU the chain runs through `convolve_kernel`, forward
+most of a training step went into them. On a GPU the chain runs through `layer_kernel`, forward
 and back; everywhere else it is `convolve_plainly`, which the kernels are tested against.
 """
 
@@ -98,12 +98,10 @@ def runs_on(device: torch.device) -> bool:
         return False  # has no TF32
     x, weight = torch.zeros(1, 1, 3, 3, device=device), torch.zeros(3, 3, 1, 1, device=device)
     try:
-        from foveate.models import convolve_kernel
+        from foveate.models import layer_kernel
 
         with torch.cuda.device_of(x):
-            convolve_kernel.forward(
-                x, weight, None, convolve_kernel.Layer(0, "none", "none", "ieee")
-            )
+            layer_kernel.forward(x, weight, None, layer_kernel.Layer(0, "none", "none", "ieee"))
     except Exception as error:  # Triton needs a C compiler, for one
         warnings.warn(
             f"attention networks are slower here than they could be: Triton says {error!r}",
@@ -139,12 +137,12 @@ class _Chain(torch.autograd.Function):
         precision: str,
         *parameters: Tensor | None,
     ) -> Tensor:
-        from foveate.models import convolve_kernel
+        from foveate.models import layer_kernel
 
         kept = any(context.needs_input_grad)
         between = [activation] * (len(paddings) - 1)
         chain = [
-            convolve_kernel.Layer(padding, below, above, precision)
+            layer_kernel.Layer(padding, below, above, precision)
             for padding, below, above in zip(
                 paddings, ["none", *between], [*between, "none"], strict=True
             )
@@ -157,7 +155,7 @@ class _Chain(torch.autograd.Function):
             if kept:
                 inputs.append(x)
                 packed.append(turned)
-            x = convolve_kernel.forward(x, turned, bias, layer)
+            x = layer_kernel.forward(x, turned, bias, layer)
         context.save_for_backward(*inputs, *packed, *parameters[::2])
         context.chain = chain
         context.biased = [bias is not None for bias in parameters[1::2]]
@@ -166,7 +164,7 @@ class _Chain(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context: Any, gradient: Tensor) -> Any:
-        from foveate.models import convolve_kernel
+        from foveate.models import layer_kernel
 
         chain, saved = context.chain, context.saved_tensors
         inputs, packed, weights = (saved[i * len(chain) : (i + 1) * len(chain)] for i in range(3))
@@ -174,9 +172,9 @@ class _Chain(torch.autograd.Function):
         found: list[Tensor | None] = []
         for i in reversed(range(len(chain))):
             if i > 0 or context.needs_input_grad[0]:
-                gradient, partial = convolve_kernel.back(gradient, inputs[i], packed[i], chain[i])
+                gradient, partial = layer_kernel.back(gradient, inputs[i], packed[i], chain[i])
             else:
-                partial = convolve_kernel.weights(gradient, inputs[i], chain[i])
-            found[:0] = convolve_kernel.total(partial, weights[i], context.biased[i])
+                partial = layer_kernel.weights(gradient, inputs[i], chain[i])
+            found[:0] = layer_kernel.total(partial, weights[i], context.biased[i])
         d_x = gradient if context.needs_input_grad[0] else None
         return d_x, None, None, None, *found
