@@ -44,7 +44,7 @@ class ErrorCurve:
         error = wrong.item() / count
         rows = [row for row in read_error_curve(self.path) if row["epoch"] < epochs]
         rows.append(
-            {"epoch": epochs, "error": error, "seconds": round(time.perf_counter() - start, 3)}
+            {"epoch": float(epochs), "error": error, "seconds": time.perf_counter() - start}
         )
         with self.path.open("w", newline="") as file:
             writer = csv.DictWriter(file, _COLUMNS)
@@ -66,9 +66,9 @@ def with_tests(
     """A training curve with test errors, and without the seconds that they took.
 
     Example:
-        >>> curve = [{"epoch": 1, "seconds": 5.0}, {"epoch": 2, "seconds": 12.0}]
-        >>> with_tests(curve, [{"epoch": 1, "error": 0.5, "seconds": 2.0}])
-        [{'epoch': 1, 'seconds': 5.0, 'test/error': 0.5}, {'epoch': 2, 'seconds': 10.0}]
+        >>> curve = [{"epoch": 1.0, "seconds": 5.0}, {"epoch": 2.0, "seconds": 12.0}]
+        >>> with_tests(curve, [{"epoch": 1.0, "error": 0.5, "seconds": 2.0}])
+        [{'epoch': 1.0, 'seconds': 5.0, 'test/error': 0.5}, {'epoch': 2.0, 'seconds': 10.0}]
     """
     found = {test["epoch"]: test for test in tests}
     spent = 0.0
