@@ -13,8 +13,8 @@ lint: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
-unit: .venv/ready
-	$(BIN)/python -m pytest
+unit: .venv/ready  # a process for each core, of one thread: two that share a core wait for each other
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 demo: .venv/ready  ## learn where to look in megapixel images, in about two minutes
 	$(BIN)/foveate train
