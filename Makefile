@@ -16,7 +16,7 @@ types: .venv/ready
 unit: .venv/ready  # a process for each core, of one thread: two that share a core wait for each other
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-demo: .venv/ready  ## learn where to look in megapixel images, in about two minutes
+demo: .venv/ready  ## learn where to look in megapixel images, in a minute and a half
 	$(BIN)/foveate train
 
 example: .venv/ready  ## learn from 1000x1000 images in about a minute
