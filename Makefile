@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory bench-reads bench-gigapixel bench-kernels bench-data clean
+.PHONY: test lint types unit demo example bench-bias bench-variance bench-memory bench-reads bench-gigapixel bench-kernels bench-data bench-profile clean
 
 test: lint types unit  ## lint, types and all tests
 
@@ -39,6 +39,9 @@ bench-gigapixel: .venv/ready  ## time and memory of a prediction from 1 megapixe
 
 bench-kernels: .venv/ready  ## the attention networks' kernels against cuDNN's; needs a GPU
 	$(BIN)/python benchmarks/attention_kernels.py
+
+bench-profile: .venv/ready  ## where the time of a training step goes
+	$(BIN)/python benchmarks/step_profile.py
 
 bench-data: .venv/ready  ## training from files beside training from memory
 	$(BIN)/python benchmarks/data_path.py

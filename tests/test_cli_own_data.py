@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tifffile
 from PIL import Image as PillowImage
 
 from foveate import cli
+from slides import damage, write_slide
 
 # Typer hands commands a context of another class than the one it has them ask for.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
@@ -123,31 +123,15 @@ def test_a_table_with_damage_is_trained_on_what_is_left(
     assert code == 0, printed
 
 
-def write_slide(path: Path, value: int, damaged: bool) -> None:
-    """A tiled pyramid whose full resolution can not be read if it is damaged."""
-    with tifffile.TiffWriter(path) as tiff:
-        for level in range(3):
-            pixels = np.full((256 >> level, 256 >> level, 3), value, np.uint8)
-            tiff.write(pixels, tile=(64, 64), compression="zlib", subfiletype=int(level > 0))
-    if damaged:
-        with tifffile.TiffFile(path) as tiff:
-            page = tiff.pages[0]
-            assert isinstance(page, tifffile.TiffPage)
-            places = list(zip(page.dataoffsets, page.databytecounts, strict=True))
-        content = bytearray(path.read_bytes())
-        for offset, count in places:
-            content[offset : offset + count] = bytes(count)
-        path.write_bytes(content)
-
-
 def test_a_file_that_fails_in_training_is_left_out_and_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     lines = ["path,label,split"]
     for i in range(16):
         part = ("train", "train", "validation", "test")[i // 4]
-        write_slide(tmp_path / f"{i}.tif", 50 + i, damaged=i == 3)
+        write_slide(tmp_path / f"{i}.tif", 50 + i, size=256)
         lines.append(f"{i}.tif,{'ab'[i % 2]},{part}")
+    damage(tmp_path / "3.tif")
     table = tmp_path / "labels.csv"
     table.write_text("\n".join(lines))
     options = ("--memory", "0", "--overview-size", "32x32", "--patch-size", "16x16", *QUICK)

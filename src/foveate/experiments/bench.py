@@ -117,7 +117,7 @@ def run_bench(
             tell(f"{setting.name}, {method}, batch {batch_size}, {size[0]}x{size[1]}, {name}")
         options = PLAIN if name == "plain" else _fast(device)
         shape = Shape(size, 3, setting.classes, batch_size)
-        settings = _settings(setting, method)
+        settings = settings_of(setting, method)
         cost = measure_cost(settings, shape, device, options, repeat)
         megapixels = size[0] * size[1] / 1e6
         lines.append(Measured(setting.name, method, batch_size, megapixels, name, cost))
@@ -128,7 +128,8 @@ def _fast(device: torch.device) -> Options:
     return Options(half=device.type == "cuda")
 
 
-def _settings(setting: Setting, method: str) -> Settings:
+def settings_of(setting: Setting, method: str) -> Settings:
+    """What a method of a setting is."""
     return settings_for(setting.dataset, **{"augment": False} | setting.methods[method])
 
 

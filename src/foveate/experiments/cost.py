@@ -128,7 +128,7 @@ def measure_cost(
         middle, spread = _apart("time", request, {})
         (megabytes,) = _apart("memory", request, _EXACT)
     else:
-        step = _prepare(settings, shape, device, options)
+        step = prepare_step(settings, shape, device, options)
         megabytes = _megabytes(step, device)
         middle, spread = _milliseconds(step, device, repeat)
     each = shape.batch_size
@@ -150,7 +150,7 @@ def measure_here() -> None:
     settings = Settings.from_dict(request["settings"])
     shape = Shape(**request["shape"] | {"size": tuple(request["shape"]["size"])})
     device = torch.device("cpu")
-    step = _prepare(settings, shape, device, Options(**request["options"]))
+    step = prepare_step(settings, shape, device, Options(**request["options"]))
     step()  # what is loaded and kept for good is not the step's
     if what == "memory":
         numbers = [_megabytes(step, device)]
@@ -159,10 +159,17 @@ def measure_here() -> None:
     sys.stdout.write(json.dumps(numbers) + "\n")
 
 
-def _prepare(
+def prepare_step(
     settings: Settings, shape: Shape, device: torch.device, options: Options
 ) -> Callable[[], Any]:
-    """A step that can be made."""
+    """A step of an untrained model that can be made again and again.
+
+    Args:
+        settings: what the model is.
+        shape: what it is made on.
+        device: where.
+        options: how it is made.
+    """
     model = build_model(settings, shape.channels, shape.classes)
     names = tuple(map(str, range(shape.classes)))
     classifier = Classifier(model, settings, names, shape.channels).to(device).train()

@@ -9,9 +9,7 @@ import csv
 import time
 from pathlib import Path
 
-import torch
-
-from foveate.training import Classifier
+from foveate.training import Classifier, logits_of
 
 MOMENTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 """Shares of a run's epochs after which its model is tested."""
@@ -35,13 +33,8 @@ class ErrorCurve:
             return
         start = time.perf_counter()
         data = classifier.trainer.datamodule  # type: ignore[attr-defined]
-        wrong, count = torch.zeros((), device=classifier.device), 0
-        for batch in data.test_dataloader():
-            there = batch.to(classifier.device)
-            out = classifier(there.images)
-            wrong += (out.logits.argmax(-1) != there.labels).sum()
-            count += len(there.labels)
-        error = wrong.item() / count
+        called = logits_of(classifier, data).argmax(-1).cpu()
+        error = (called != data.splits.test.labels).float().mean().item()
         rows = [row for row in read_error_curve(self.path) if row["epoch"] < epochs]
         rows.append(
             {"epoch": float(epochs), "error": error, "seconds": time.perf_counter() - start}

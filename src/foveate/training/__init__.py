@@ -3,7 +3,7 @@
 from foveate.training.building import build_model, build_splits, open_manifest
 from foveate.training.checkpoint import load_classifier, load_splits
 from foveate.training.data import ImageData, Order
-from foveate.training.evaluation import Figures, evaluate
+from foveate.training.evaluation import Figures, evaluate, logits_of
 from foveate.training.log import read_log
 from foveate.training.module import Classifier
 from foveate.training.prediction import Failed, Predicted, predict_images
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate",
     "load_classifier",
     "load_splits",
+    "logits_of",
     "new_classifier",
     "open_manifest",
     "predict_images",

@@ -71,12 +71,13 @@ def evaluate(
     dataset = parts[part]
     data = ImageData(Splits(dataset, dataset, dataset), classifier.settings.batch_size)
 
+    classifier.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     results = []
     probabilities = torch.zeros(len(dataset), len(dataset.classes))
     confusion = torch.zeros(len(dataset.classes), len(dataset.classes), dtype=torch.int64)
     for number in range(max(draws, 1)):
         generator = torch.Generator().manual_seed(number) if draws else None
-        logits = _logits(classifier, data, generator)
+        logits = logits_of(classifier, data, generator).cpu()
         results.append(_summary(logits, dataset.labels))
         probabilities += logits.float().softmax(-1) / max(draws, 1)
         pairs = dataset.labels * len(dataset.classes) + logits.argmax(-1)
@@ -92,12 +93,19 @@ def evaluate(
 
 
 @torch.no_grad()
-def _logits(classifier: Classifier, data: ImageData, generator: torch.Generator | None) -> Tensor:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    classifier.to(device).eval()
+def logits_of(
+    classifier: Classifier, data: ImageData, generator: torch.Generator | None = None
+) -> Float[Tensor, "N k"]:
+    """The logits of all test images, where the model is, which must be in `eval()`.
+
+    Args:
+        classifier: the model.
+        data: whose test images.
+        generator: draws at random; None draws without chance.
+    """
+    device = classifier.device
     batches = data.test_dataloader()
-    outs = [classifier(batch.to(device).images, generator).logits.cpu() for batch in batches]
-    return torch.cat(outs)
+    return torch.cat([classifier(batch.to(device).images, generator).logits for batch in batches])
 
 
 def _summary(logits: Tensor, labels: Tensor) -> dict[str, float]:
