@@ -22,21 +22,16 @@ from foveate.models import (
     PooledAttention,
     UniformAttention,
 )
-from models.building import photographs, small_model
+from models.building import (
+    FixedAttention,
+    check_full_model,
+    enumerable_model,
+    photographs,
+    small_model,
+)
 from problems import UNBIASED, Outcomes
 
 no_shapes = pytest.mark.usefixtures("unchecked_shapes")
-
-
-class FixedAttention(nn.Module):
-    """Logits that were decided beforehand, with a weight so that gradients can be taken."""
-
-    def __init__(self, logits: Tensor) -> None:
-        super().__init__()
-        self.logits = nn.Parameter(logits)
-
-    def forward(self, overview: Tensor) -> Tensor:
-        return self.logits.expand(len(overview), *self.logits.shape)
 
 
 def test_the_record() -> None:
@@ -69,30 +64,10 @@ def test_every_weight_gets_the_gradient_of_the_full_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All draws of the whole model, enumerated: values and gradients of every parameter."""
-    logits = torch.tensor([[0.3, -0.5, 2.0], [0.0, 1.0, -1.0]], dtype=torch.float64)
-    model = small_model(
-        attention=FixedAttention(logits),
-        feature=LeNetFeature(3, channels=4),
-        head=nn.Linear(4, 2),
-        patch_size=(16, 16),
-        n_patches=3,
-        sampler=sampler,
-    ).double()
-    image = torch.rand(1, 3, 60, 90, dtype=torch.float64)
-    outcomes = outcomes_of(logits.flatten().softmax(0).view(2, 3), 3)
+    model, image, outcomes = enumerable_model(sampler, outcomes_of)
     monkeypatch.setattr(torch, "rand", lambda shape, **_: outcomes.chance.reshape(shape))
     out = model(image.expand(len(outcomes.probability), -1, -1, -1))
-    mean = outcomes.probability @ out.logits
-
-    grid = Grid((2, 3), (20, 15))
-    corners = grid.patch_corner(grid.cell_of(torch.arange(6)), (60, 90), (16, 16))
-    features = model.feature(read_patches(image, corners[None], (16, 16))[0])
-    full = model.head(model.attention(image)[0].flatten().softmax(0) @ features)
-    torch.testing.assert_close(mean, full, rtol=0, atol=1e-10)
-    for output in (0, 1):
-        got = torch.autograd.grad(mean[output], list(model.parameters()), retain_graph=True)
-        expected = torch.autograd.grad(full[output], list(model.parameters()), retain_graph=True)
-        torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
+    check_full_model(model, image, outcomes.probability @ out.logits)
 
 
 @pytest.mark.parametrize("margin", [0, 4])

@@ -8,22 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from foveate import Sampler, read_patches
-from foveate.coordinates import Grid
-from foveate.models import LeNetFeature
-from models.building import photographs, small_model
+from foveate import Sampler
+from models.building import check_full_model, enumerable_model, photographs, small_model
 from problems import UNBIASED, Outcomes
-
-
-class FixedAttention(nn.Module):
-    """Logits that are a weight themselves."""
-
-    def __init__(self, logits: Tensor) -> None:
-        super().__init__()
-        self.logits = nn.Parameter(logits)
-
-    def forward(self, overview: Tensor) -> Tensor:
-        return self.logits.expand(len(overview), *self.logits.shape)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -72,17 +59,7 @@ def test_every_weight_gets_the_gradient_of_the_full_model_of_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All draws of the whole model, enumerated, with an update between look and forward."""
-    logits = torch.tensor([[0.3, -0.5, 2.0], [0.0, 1.0, -1.0]], dtype=torch.float64)
-    model = small_model(
-        attention=FixedAttention(logits),
-        feature=LeNetFeature(3, channels=4),
-        head=nn.Linear(4, 2),
-        patch_size=(16, 16),
-        n_patches=3,
-        sampler=sampler,
-    ).double()
-    image = torch.rand(1, 3, 60, 90, dtype=torch.float64)
-    outcomes = outcomes_of(logits.flatten().softmax(0).view(2, 3), 3)
+    model, image, outcomes = enumerable_model(sampler, outcomes_of)
     images = image.expand(len(outcomes.probability), -1, -1, -1)
     with monkeypatch.context() as patch:
         patch.setattr(torch, "rand", lambda shape, **_: outcomes.chance.reshape(shape))
@@ -90,14 +67,4 @@ def test_every_weight_gets_the_gradient_of_the_full_model_of_now(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += torch.randn_like(parameter)
-    mean = outcomes.probability @ model(images, glance=glance).logits
-
-    grid = Grid((2, 3), (20, 15))
-    corners = grid.patch_corner(grid.cell_of(torch.arange(6)), (60, 90), (16, 16))
-    features = model.feature(read_patches(image, corners[None], (16, 16))[0])
-    full = model.head(model.attention(image)[0].flatten().softmax(0) @ features)
-    torch.testing.assert_close(mean, full, rtol=0, atol=1e-10)
-    for output in (0, 1):
-        got = torch.autograd.grad(mean[output], list(model.parameters()), retain_graph=True)
-        expected = torch.autograd.grad(full[output], list(model.parameters()), retain_graph=True)
-        torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
+    check_full_model(model, image, outcomes.probability @ model(images, glance=glance).logits)
