@@ -16,14 +16,15 @@ PACKAGE = Path(foveate.__file__).parent
 MAY_IMPORT = {
     "errors": set[str](),
     "kernels": set[str](),
+    "extras": {"errors"},
     "types": {"errors"},
     "coordinates": {"types", "errors"},
     "sampling": {"types", "errors", "kernels"},
-    "images": {"types", "errors", "kernels", "sampling", "coordinates"},
+    "images": {"types", "errors", "extras", "kernels", "sampling", "coordinates"},
     "models": {"types", "errors", "kernels", "sampling", "coordinates", "images"},
     "datasets": {"types", "errors", "sampling", "coordinates", "images"},
     "training": {"types", "errors", "sampling", "coordinates", "images", "models", "datasets"},
-    "reports": {"types", "errors", "images"},
+    "reports": {"types", "errors", "extras", "images"},
     "experiments": {
         *("types", "errors", "kernels", "coordinates"),
         *("images", "models", "datasets", "training", "reports"),

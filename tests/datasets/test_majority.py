@@ -85,7 +85,7 @@ def test_overviews_are_kept_and_right() -> None:
 def test_large_overviews_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     data = tiny()
     kept = data.gather([1, 2]).images.overviews((20, 15))
-    monkeypatch.setattr("foveate.images.kept.LIMIT", 50 * 20 * 15 - 1)
+    monkeypatch.setattr("foveate.images.memory.kept.LIMIT", 50 * 20 * 15 - 1)
     other = tiny()
     assert torch.equal(other.gather([1, 2]).images.overviews((20, 15)), kept)
     assert not any(other.kept._kept.values())

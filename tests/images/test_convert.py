@@ -15,7 +15,7 @@ from PIL import Image as PillowImage
 from foveate import open_image
 from foveate.errors import DataError, InputError, MissingExtraError
 from foveate.images import FileImage, convert_image
-from images.files import coloured, smooth
+from images.example_files import coloured, smooth
 
 pytest.importorskip("pyvips")
 

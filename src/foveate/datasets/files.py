@@ -16,7 +16,7 @@ from foveate.datasets.problem import Problem
 from foveate.datasets.table import Row
 from foveate.errors import DataError, MissingExtraError
 from foveate.images import Image, ImagePool, open_image
-from foveate.images.threads import thread_count
+from foveate.images.files.threads import thread_count
 from foveate.types import Size, UInt8
 
 MEMORY = 2**31

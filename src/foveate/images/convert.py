@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import DataError, InputError
-from foveate.images.damage import damaged
-from foveate.images.extras import require
-from foveate.images.location import Location, locate
-from foveate.images.quiet import quiet
-from foveate.images.tiff_colours import maximum_of
+from foveate.extras import require
+from foveate.images.formats.damage import damaged
+from foveate.images.formats.quiet import quiet
+from foveate.images.formats.tiff_colours import maximum_of
+from foveate.images.sources.location import Location, locate
 
 _PLAIN = ("srgb", "rgb", "rgb16", "b-w", "grey16", "multiband")
 """What libvips calls samples that are red, green and blue or grey."""

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from foveate.errors import InputError
-from foveate.images.backends import choose_backend
-from foveate.images.file_image import FileImage
-from foveate.images.forks import UNDISTURBED
+from foveate.images.files.file_image import FileImage
+from foveate.images.files.forks import UNDISTURBED
+from foveate.images.files.tiled_file import TiledFile
+from foveate.images.formats.backends import choose_backend
 from foveate.images.image import Image
-from foveate.images.location import locate
-from foveate.images.tensor_image import TensorImage
-from foveate.images.tiled_file import TiledFile
+from foveate.images.memory.tensor_image import TensorImage
+from foveate.images.sources.location import locate
 
 _TYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

@@ -9,12 +9,12 @@ import numpy as np
 from torch import Tensor
 
 from foveate.errors import DataError, InputError
+from foveate.extras import require
 from foveate.images import Georeference
-from foveate.images.extras import require
-from foveate.images.location import locate
-from foveate.images.quiet import quiet
-from foveate.images.remote import RemoteSource
-from foveate.images.source import LocalSource, Source
+from foveate.images.formats.quiet import quiet
+from foveate.images.sources.location import locate
+from foveate.images.sources.remote import RemoteSource
+from foveate.images.sources.source import LocalSource, Source
 from foveate.reports.record import Record
 
 _PIXEL_SCALE, _TIEPOINT, _TRANSFORMATION = 33550, 33922, 34264

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from foveate.images.extras import require
+from foveate.extras import require
 from foveate.reports.chart import line_chart
 from foveate.reports.example import Example
 

@@ -1,0 +1,1 @@
+"""Batches of images, wherever they are kept; a model reads nothing but these."""

@@ -1,0 +1,122 @@
+"""Images of one size that lie together in memory, and batches that only say which of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from foveate.images.batches.stacked import StackedBatch
+from foveate.images.memory.kept import KeptOverviews
+from foveate.images.memory.kernels import kernels_for
+from foveate.images.memory.resample import resample
+from foveate.images.memory.stack import Stack
+from foveate.types import Int64, Num, Size
+
+_SHARE = 0.5
+"""Of a GPU's free memory that a pool may take; a larger one stays on the host."""
+
+
+class ImagePool:
+    """Images of one size in one tensor, with a copy on each device that asks for it.
+
+    A pool that would fill a GPU is pinned in host memory instead, where the GPU reads patches in
+    place.
+
+    Args:
+        pixels: the images.
+        resident: whether they are copied to a GPU; None where at most half of its free memory is
+            needed.
+    """
+
+    def __init__(self, pixels: Num[Tensor, "N c H W"], resident: bool | None = None) -> None:
+        self.kept = KeptOverviews(len(pixels))
+        self.resident = resident
+        self._pixels = {pixels.device: pixels}
+
+    def on(self, device: torch.device) -> Num[Tensor, "N c H W"]:
+        """The images for a device; they may be in pinned host memory."""
+        if device not in self._pixels:
+            self._pixels[device] = self._brought(device)
+        return self._pixels[device]
+
+    def make_overviews(
+        self, index: Int64[Tensor, " b"], size: Size, device: torch.device
+    ) -> Num[Tensor, "b c h w"]:
+        """Overviews of some of the images, for a device."""
+        some = Stack(self.on(device), index).whole()
+        return resample(some.to(device), size)
+
+    @property
+    def size(self) -> Size:
+        """(height, width) of every image."""
+        height, width = next(iter(self._pixels.values())).shape[2:]
+        return height, width
+
+    def _brought(self, device: torch.device) -> Num[Tensor, "N c H W"]:
+        pixels = next(iter(self._pixels.values()))
+        if device.type != "cuda" or self._fits(pixels, device):
+            return pixels.to(device)
+        pinned = pixels.pin_memory()
+        if not kernels_for(pinned, device):
+            return pixels.to(device)
+        self._pixels[pixels.device] = pinned
+        return pinned
+
+    def _fits(self, pixels: Tensor, device: torch.device) -> bool:
+        if self.resident is not None:
+            return self.resident
+        return pixels.nbytes <= _SHARE * torch.cuda.mem_get_info(device)[0]
+
+
+class PooledBatch(StackedBatch):
+    """Some images of a pool; none of them is copied.
+
+    Args:
+        pool: the images.
+        where: which of them, on the host; None if only the device knows.
+        index: the same, where the images are to be looked at.
+    """
+
+    def __init__(
+        self, pool: ImagePool, where: Int64[Tensor, " b"] | None, index: Int64[Tensor, " b"]
+    ) -> None:
+        self.pool = pool
+        self.where = where
+        self.index = index
+
+    @property
+    def sizes(self) -> list[Size]:
+        """See `ImageBatch.sizes`."""
+        return [self.pool.size] * len(self.index)
+
+    @property
+    def stack(self) -> Stack:
+        """See `StackedBatch.stack`."""
+        return Stack(self.pool.on(self.index.device), self.index)
+
+    def overview_stack(self, size: Size) -> Stack:
+        """See `StackedBatch.overview_stack`."""
+        if size == self.pool.size:
+            return self.stack
+        on_host = self.stack.pixels.device != self.index.device
+        make = self.pool.make_overviews
+        return self.pool.kept.stack(self.where, self.index, size, make, on_host)
+
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """See `ImageBatch.sources`: which images."""
+        return (self.index,)
+
+    def with_sources(self, sources: tuple[Tensor, ...]) -> PooledBatch:
+        """See `ImageBatch.with_sources`."""
+        return PooledBatch(self.pool, None, *sources)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """See `ImageBatch.kind`: of the same pool."""
+        return (*super().kind, self.pool)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> PooledBatch:
+        """See `ImageBatch.to`."""
+        known = self.index if self.where is None else self.where
+        return PooledBatch(self.pool, self.where, known.to(device, non_blocking=non_blocking))

@@ -1,0 +1,1 @@
+"""The formats of image files: each has a reader, which gives a layout and decoded tiles."""

@@ -1,0 +1,1 @@
+"""Pixels in memory, on the host or on a device: patches, overviews and what networks take."""

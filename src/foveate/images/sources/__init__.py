@@ -1,0 +1,1 @@
+"""Where the bytes of a file are, and how they are read in ranges."""

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tifffile
+import torch
+from PIL import Image as PillowImage
+
+from foveate import open_image, read_patches
+from foveate.errors import InputError
+from foveate.images import ImageBatch, ListBatch, TensorBatch, as_batch
+from images.example_files import coloured
+from models.building import small_model
+
+
+def test_what_becomes_what() -> None:
+    tensor = torch.zeros(2, 3, 8, 9)
+    assert isinstance(as_batch(tensor), TensorBatch)
+    assert isinstance(as_batch(tensor.permute(0, 2, 3, 1).numpy()), TensorBatch)
+    assert isinstance(as_batch(list(tensor)), ListBatch)
+    batch = as_batch(tensor)
+    assert as_batch(batch) is batch
+    assert (len(batch), batch.sizes) == (2, [(8, 9)] * 2)
+
+
+def test_an_overview_of_the_image_s_own_size_is_the_image() -> None:
+    tensor = torch.rand(2, 3, 8, 9)
+    assert as_batch(tensor).overviews((8, 9)) is tensor
+
+
+def test_batches_move(device: torch.device) -> None:
+    tensors = as_batch(torch.rand(2, 3, 8, 9)).to(device)
+    assert tensors.overviews((4, 4)).device.type == device.type
+    listed = as_batch([torch.rand(3, 8, 9)])
+    moved = listed.to(device)
+    assert moved.overviews((4, 4)).device.type == device.type
+    corners = torch.zeros(1, 2, 2, dtype=torch.int64)
+    assert moved.read_patches(corners, (4, 4)).device.type == device.type
+    assert listed.read_patches(corners, (4, 4)).device.type == "cpu"
+    if device.type == "cuda":
+        pinned = as_batch(torch.rand(2, 3, 8, 9)).pin_memory()
+        assert isinstance(pinned, TensorBatch)
+        assert pinned.pixels.is_pinned()
+        assert isinstance(listed.pin_memory(), ImageBatch)
+
+
+def test_batches_of_files_move(device: torch.device, tmp_path: Path) -> None:
+    pixels = [coloured(50, 60), coloured(70, 40)]
+    for i, image in enumerate(pixels):
+        PillowImage.fromarray(image).save(tmp_path / f"{i}.png")
+    files = as_batch(sorted(tmp_path.iterdir()))
+    memory = as_batch([torch.from_numpy(image).permute(2, 0, 1) for image in pixels])
+    yx = torch.tensor([[[3, 4], [-5, 50]], [[60, 30], [0, 0]]])
+    for batch in (files, files.to(device), files.pin_memory().to(device)):
+        patches = batch.read_patches(yx.to(device), (16, 16))
+        assert torch.equal(patches.cpu(), memory.read_patches(yx, (16, 16)))
+        overviews = batch.overviews((9, 8)).cpu().int()
+        assert (overviews - memory.overviews((9, 8)).int()).abs().max() <= 1  # rounded halves
+        if batch is not files:
+            assert patches.device.type == batch.overviews((9, 8)).device.type == device.type
+    if device.type == "cuda":
+        assert files.pin_memory().read_patches(yx, (16, 16)).is_pinned()
+        assert files.pin_memory().overviews((9, 8)).is_pinned()
+
+
+def test_files_and_memory_in_one_batch(tmp_path: Path) -> None:
+    PillowImage.fromarray(coloured(50, 60)).save(tmp_path / "a.png")
+    tensor = torch.from_numpy(coloured(50, 60)).permute(2, 0, 1)
+    yx = torch.tensor([[[3, 4]], [[3, 4]]])
+    patches = read_patches([tmp_path / "a.png", tensor], yx, (16, 16))
+    assert torch.equal(patches[0], patches[1])
+
+
+def test_a_model_looks_at_files(tmp_path: Path) -> None:
+    pixels = [coloured(200, 300), coloured(260, 240)]
+    for i, image in enumerate(pixels):
+        tifffile.imwrite(tmp_path / f"{i}.tif", image, photometric="rgb", tile=(64, 64))
+    model = small_model().eval()
+    seen = model(sorted(tmp_path.iterdir()))
+    tensors = [torch.from_numpy(image).permute(2, 0, 1) for image in pixels]
+    assert torch.equal(seen.patches, read_patches(tensors, seen.yx_level0, model.patch_size))
+    torch.testing.assert_close(seen.log_attention, model(tensors).log_attention, atol=0.2, rtol=0.1)
+
+
+def test_files_of_different_channels_are_no_batch(tmp_path: Path) -> None:
+    PillowImage.fromarray(coloured(20, 20)).save(tmp_path / "a.png")
+    PillowImage.fromarray(coloured(20, 20)[..., 0]).save(tmp_path / "b.png")
+    paths = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match=r"have \[1, 3\]; open each file .* channels=3"):
+        as_batch(paths)
+    assert len(as_batch([open_image(path, channels=3) for path in paths])) == 2
