@@ -35,6 +35,20 @@ MAY_IMPORT = {
 }
 """Each room, and the rooms it may import. A new room gets a line here."""
 
+WITHIN_IMAGES = {
+    "georeference": set[str](),
+    "image": {"georeference"},
+    "sources": set[str](),
+    "formats": {"georeference", "sources"},
+    "memory": {"image"},
+    "files": {"georeference", "image", "sources", "formats", "memory"},
+    "batches": {"image", "memory", "files"},
+    "opening": {"image", "sources", "formats", "memory", "files"},
+    "batching": {"opening", "batches"},
+    "convert": {"sources", "formats"},
+}
+"""The same for what is inside images."""
+
 
 def module_name(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -71,6 +85,17 @@ def test_a_room_imports_only_the_rooms_before_it(path: Path) -> None:
     room = room_of(module_name(path))
     others = {room_of(module) for module in imported_modules(path)} - {room}
     assert others <= MAY_IMPORT[room]
+
+
+def test_rooms_within_images_import_only_those_before_them() -> None:
+    for path in (PACKAGE / "images").rglob("*.py"):
+        name = module_name(path)
+        if name == "foveate.images":  # gathers them
+            continue
+        here = name.split(".")[2]
+        inside = {module for module in imported_modules(path) if room_of(module) == "images"}
+        others = {module.split(".")[2] for module in inside} - {here}
+        assert others <= WITHIN_IMAGES[here], name
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:
