@@ -14,9 +14,9 @@ from foveate.images.files.threads import set_threads
 from foveate.images.files.tile_cache import set_cache_limit
 from foveate.images.georeference import Georeference
 from foveate.images.image import Image
+from foveate.images.memory.device_reads import keep_until_read
 from foveate.images.memory.form import Form
 from foveate.images.memory.kept import KeptOverviews, Make
-from foveate.images.memory.kernels import keep_until_read
 from foveate.images.memory.stack import Stack
 from foveate.images.memory.tensor_image import TensorImage
 from foveate.images.memory.variation import Variation

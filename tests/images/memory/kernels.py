@@ -20,7 +20,7 @@ from foveate.images import (
     Variation,
 )
 from foveate.images.memory import resample
-from foveate.images.memory.kernels import kernels_for
+from foveate.images.memory.device_reads import kernels_for
 from foveate.images.memory.variation import Lens
 from foveate.kernels import plain_pytorch
 

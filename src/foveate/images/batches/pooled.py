@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from foveate.images.batches.stacked import StackedBatch
+from foveate.images.memory.device_reads import kernels_for
 from foveate.images.memory.kept import KeptOverviews
-from foveate.images.memory.kernels import kernels_for
 from foveate.images.memory.resample import resample
 from foveate.images.memory.stack import Stack
 from foveate.types import Int64, Num, Size

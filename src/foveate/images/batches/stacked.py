@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from foveate.images.batches.batch import ImageBatch
+from foveate.images.memory.device_reads import kernels_for
 from foveate.images.memory.form import Form
-from foveate.images.memory.kernels import kernels_for
 from foveate.images.memory.resample import resample
 from foveate.images.memory.stack import Stack
 from foveate.types import Float, Int64, Num, Size

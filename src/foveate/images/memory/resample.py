@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from foveate.images.memory.kernels import kernels_for
+from foveate.images.memory.device_reads import kernels_for
 from foveate.types import Float, Num, Size
 
 _TILE = 2**20

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from foveate.images.memory.device_reads import keep_until_read, kernels_for
 from foveate.images.memory.form import Form
 from foveate.images.memory.gather import gather_patches
-from foveate.images.memory.kernels import keep_until_read, kernels_for
 from foveate.images.memory.variation import Lens, Variation, check_square
 from foveate.types import Float, Int64, Num, Size
 

@@ -1,4 +1,4 @@
-"""Whether pixels are read by kernels of our own, or by PyTorch.
+"""Pixels that a device reads where they are: whether a kernel of ours can, and until when it does.
 
 A kernel reads bytes on its device, or in pinned host memory over the bus.
 """
