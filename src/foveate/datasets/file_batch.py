@@ -68,8 +68,8 @@ class FileBatch(ImageBatch):
         blank = (1, yx_level0.shape[1], self.batch.images[0].channels, *size)
         return self._read(lambda some, rows: some.read_patches(yx_level0[rows], size), blank)
 
-    def read_ahead(self, overview_size: Size) -> FileBatch:
-        """The batch with its overviews read, as a loader's worker does for its model."""
+    def prefetch(self, overview_size: Size) -> FileBatch:
+        """See `ImageBatch.prefetch`."""
         known = self.overviews(overview_size)
         return FileBatch(self.batch, self.index, self.failed, known)
 

@@ -72,7 +72,7 @@ class ManifestDataset(ImageDataset):
         batch = FileBatch(ListBatch(images), rows, self.failed, overviews)
         # An error in a worker would reach the user with its whole traceback.
         ahead = in_worker and self.failed is not None
-        return batch.read_ahead(kept.overview_size) if ahead else batch
+        return batch.prefetch(kept.overview_size) if ahead else batch
 
     def truth(self, index: int) -> Float64[Tensor, "m 4"]:
         """See `ImageDataset.truth`."""

@@ -6,10 +6,22 @@ import pytest
 import tifffile
 import torch
 from PIL import Image as PillowImage
+from torch import Tensor
 
 from foveate import open_image, read_patches
 from foveate.errors import InputError
-from foveate.images import ImageBatch, ListBatch, TensorBatch, as_batch
+from foveate.images import (
+    AugmentedBatch,
+    ImageBatch,
+    ImagePool,
+    ListBatch,
+    PooledBatch,
+    TensorBatch,
+    TensorImage,
+    Variation,
+    as_batch,
+)
+from foveate.types import Size
 from images.example_files import coloured
 from models.building import small_model
 
@@ -27,6 +39,36 @@ def test_what_becomes_what() -> None:
 def test_an_overview_of_the_image_s_own_size_is_the_image() -> None:
     tensor = torch.rand(2, 3, 8, 9)
     assert as_batch(tensor).overviews((8, 9)) is tensor
+
+
+class Counted(TensorImage):
+    """An image that counts how often its overview was asked for."""
+
+    asked = 0
+
+    def overview(self, size: Size) -> Tensor:
+        self.asked += 1
+        return super().overview(size)
+
+
+def test_overviews_that_are_fetched_are_not_made_again() -> None:
+    images = [Counted(torch.rand(3, 18, 19)), Counted(torch.rand(3, 17, 16))]
+    variation = Variation.draw(2, (4, 5), torch.Generator().manual_seed(0))
+    listed = ListBatch(list(images))
+    for batch in (listed, AugmentedBatch(listed, variation, (4, 5))):
+        expected = batch.overviews((4, 5))
+        fetched = batch.prefetch((4, 5))
+        asked = [image.asked for image in images]
+        assert torch.equal(fetched.to("cpu").overviews((4, 5)), expected)
+        assert [image.asked for image in images] == asked
+        assert fetched.overviews((5, 5)).shape[2:] == (5, 5)
+        assert [image.asked for image in images] != asked
+
+
+def test_what_has_its_overviews_at_hand_fetches_none() -> None:
+    where = torch.tensor([1, 0])
+    pooled = PooledBatch(ImagePool(torch.rand(2, 3, 8, 9)), where, where)
+    assert pooled.prefetch((4, 5)) is pooled
 
 
 def test_batches_move(device: torch.device) -> None:

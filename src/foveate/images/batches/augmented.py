@@ -72,6 +72,10 @@ class AugmentedBatch(ImageBatch):
             return self.batch.overview_stack(size).whole_inputs(form, self.lens)
         return super().overview_inputs(size, form)
 
+    def prefetch(self, overview_size: Size) -> AugmentedBatch:
+        """See `ImageBatch.prefetch`: the overviews that are varied."""
+        return self._seen(self.batch.prefetch(overview_size), self.lens.variation)
+
     @property
     def in_files(self) -> bool:
         """See `ImageBatch.in_files`."""

@@ -44,6 +44,13 @@ class ImageBatch(ABC):
         """The overviews as a network takes them."""
         return form.cast(self.overviews(size))
 
+    def prefetch(self, overview_size: Size) -> ImageBatch:
+        """The batch with its overviews made already, as a loader's worker does for its model.
+
+        A batch that comes by them quickly is left as it is.
+        """
+        return self
+
     @property
     def sources(self) -> tuple[Tensor, ...]:
         """The tensors that all is read from on a device; none where it is read from files."""

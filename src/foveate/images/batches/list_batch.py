@@ -50,7 +50,7 @@ class ListBatch(ImageBatch):
         return self._moved(overviews.pin_memory() if self._pins() else overviews)
 
     def prefetch(self, overview_size: Size) -> ListBatch:
-        """The batch with its overviews read already, as a loader's worker does for its model.
+        """See `ImageBatch.prefetch`.
 
         Example:
             >>> from foveate.images import as_batch

@@ -87,7 +87,7 @@ class TensorBatch(StackedBatch):
         return self.stack if self.stack.size == size else Stack(resample(self.pixels, size))
 
     def prefetch(self, overview_size: Size) -> TensorBatch:
-        """The batch with its overviews made already, as a loader's worker does for its model.
+        """See `ImageBatch.prefetch`.
 
         Example:
             >>> TensorBatch(torch.ones(2, 3, 50, 40)).prefetch((8, 6)).known.shape
