@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -104,6 +105,62 @@ def test_files_are_not_read_from_tensors() -> None:
     assert files.sources == ()
     with pytest.raises(InputError, match="not read from tensors"):
         files.with_sources(())
+
+
+def on_host(pool: ImagePool, device: torch.device) -> PooledBatch:
+    where = torch.tensor([3, 1, 0, 2])
+    return PooledBatch(pool, where, where).to(device)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_a_batch_in_pinned_memory_reads_the_host(kind: str, device: torch.device) -> None:
+    expected = kind == "pinned" and device.type == "cuda"
+    assert batch(kind, 0, device).reads_host is expected
+    if device.type == "cuda":
+        pooled = on_host(ImagePool(pixels(0, 20), resident=False), device)
+        varied = AugmentedBatch(pooled, Variation.draw(4, OVERVIEW), OVERVIEW).to(device)
+        assert pooled.reads_host
+        assert varied.reads_host
+
+
+def test_a_batch_found_by_address_reads_the_host() -> None:
+    images, address = pixels(0), torch.zeros(4, dtype=torch.int64)
+    found = TensorBatch(images, pixels(1), address)
+    assert found.reads_host
+    assert AugmentedBatch(found, Variation.draw(4, OVERVIEW), OVERVIEW).reads_host
+    assert not ListBatch([TensorImage(images[0])]).reads_host
+
+
+class Foreign(TensorBatch):
+    """A batch of somebody who does not know of pinned memory."""
+
+    reads_host = ImageBatch.reads_host
+
+
+def test_a_batch_that_says_nothing_is_taken_to_read_the_host() -> None:
+    assert Foreign(pixels(0)).reads_host
+
+
+class Unrecorded(RecordedStep):
+    """A step of nothing, as a machine without CUDA graphs can replay it."""
+
+    def _record(self, images: ImageBatch, labels: Tensor) -> None:
+        self._held, self._labels = HeldBatch(images), labels.clone()
+        self._generator = torch.Generator()
+        self._graph = Mock()
+        self._values, self._gradients = {}, []
+
+
+def test_a_step_keeps_what_reads_the_host_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[object] = []
+    monkeypatch.setattr("foveate.training.recording.keep_until_read", kept.append)
+    step, labels = Unrecorded(Mock(), nn.Identity()), torch.zeros(4, dtype=torch.int64)
+    address = torch.zeros(4, dtype=torch.int64)
+    found = [TensorBatch(pixels(seed), pixels(seed), address) for seed in (0, 1)]
+    cpu = torch.device("cpu")
+    for images in (*found, *(batch(kind, seed, cpu) for kind in KINDS for seed in (0, 1))):
+        step(images, labels, seed=0)
+    assert kept == found
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -152,6 +152,11 @@ class PlacedBatch(StackedBatch):
         """See `ImageBatch.kind`: of the same data set."""
         return (*super().kind, self.dataset)
 
+    @property
+    def reads_host(self) -> bool:
+        """See `ImageBatch.reads_host`: images are composed, and overviews kept, on the device."""
+        return False
+
     def to(self, device: torch.device | str, non_blocking: bool = False) -> PlacedBatch:
         """See `ImageBatch.to`."""
         known = self.index if self.where is None else self.where

@@ -77,7 +77,8 @@ class RecordedStep:
         assert self._graph is not None
         self._generator.manual_seed(seed)
         self._graph.replay()
-        keep_until_read(images)
+        if images.reads_host:  # what is on the device alone is in the order of its stream
+            keep_until_read(images)
         # Somebody may have let go of the gradients since, as Lightning does before it validates.
         for parameter, gradient in self._gradients:
             parameter.grad = gradient

@@ -97,6 +97,11 @@ class AugmentedBatch(ImageBatch):
         """See `ImageBatch.kind`."""
         return (*super().kind, *self.batch.kind, self.lens.overview_size, self.lens.turns)
 
+    @property
+    def reads_host(self) -> bool:
+        """See `ImageBatch.reads_host`."""
+        return self.batch.reads_host
+
     def to(self, device: torch.device | str, non_blocking: bool = False) -> AugmentedBatch:
         """See `ImageBatch.to`."""
         moved = self.batch.to(device, non_blocking=non_blocking)

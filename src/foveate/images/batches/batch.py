@@ -66,6 +66,15 @@ class ImageBatch(ABC):
         return (type(self), *self.sizes)
 
     @property
+    def reads_host(self) -> bool:
+        """Whether a device reads images where they are in pinned host memory.
+
+        PyTorch does not see such reads: see `keep_until_read`. A batch that does not know whether
+        its tensors are read so says that they are.
+        """
+        return len(self.sources) > 0
+
+    @property
     def in_files(self) -> bool:
         """Whether images are read from files: that takes time in which others can be trained on."""
         return False

@@ -98,9 +98,8 @@ class PooledBatch(StackedBatch):
         """See `StackedBatch.overview_stack`."""
         if size == self.pool.size:
             return self.stack
-        on_host = self.stack.pixels.device != self.index.device
         make = self.pool.make_overviews
-        return self.pool.kept.stack(self.where, self.index, size, make, on_host)
+        return self.pool.kept.stack(self.where, self.index, size, make, self.reads_host)
 
     @property
     def sources(self) -> tuple[Tensor, ...]:
@@ -115,6 +114,11 @@ class PooledBatch(StackedBatch):
     def kind(self) -> tuple[object, ...]:
         """See `ImageBatch.kind`: of the same pool."""
         return (*super().kind, self.pool)
+
+    @property
+    def reads_host(self) -> bool:
+        """See `ImageBatch.reads_host`; overviews are on the host only where the images are."""
+        return self.stack.pixels.device != self.index.device
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> PooledBatch:
         """See `ImageBatch.to`."""

@@ -115,6 +115,11 @@ class TensorBatch(StackedBatch):
         lie = () if self.address is None else (self.pixels.shape, self.pixels.stride())
         return (*super().kind, self.address is None, *lie)
 
+    @property
+    def reads_host(self) -> bool:
+        """See `ImageBatch.reads_host`."""
+        return self.address is not None
+
     def to(self, device: torch.device | str, non_blocking: bool = False) -> TensorBatch:
         """See `ImageBatch.to`."""
         device = torch.device(device)
