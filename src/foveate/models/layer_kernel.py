@@ -9,8 +9,9 @@ import torch
 import triton
 from torch import Tensor
 
-from foveate.models import convolve_kernel
+from foveate.models.convolve_back_kernel import back_kernel, total_kernel, weights_kernel
 from foveate.models.convolve_blocks import Block, Groups, block_of, power_of_two
+from foveate.models.convolve_kernel import forward_kernel
 from foveate.types import Float
 
 
@@ -60,7 +61,7 @@ def forward(
     groups, block = Groups.of(channels_in), block_of("forward", channels_in, channels_out)
     down, across = triton.cdiv(height_out, block.rows), triton.cdiv(width_out, block.columns)
     _launch(
-        convolve_kernel.forward_kernel,
+        forward_kernel,
         b * down * across,
         block,
         *(x, weight, weight if bias is None else bias, y),
@@ -105,7 +106,7 @@ def back(
     tiles = b * down * across
     partial = weights(dz, x, layer) if block.apart else _parts(tiles, block, x, channels_out)
     _launch(
-        convolve_kernel.back_kernel,
+        back_kernel,
         tiles if block.apart else len(partial),
         block,
         *(dz, x, weight, dx, partial, height, width, height_out, width_out, *_strides(x)),
@@ -136,7 +137,7 @@ def weights(
     down, across = triton.cdiv(height_out, block.rows), triton.cdiv(width_out, block.columns)
     partial = _parts(b * down * across, block, x, channels_out)
     _launch(
-        convolve_kernel.weights_kernel,
+        weights_kernel,
         len(partial),
         block,
         *(dz, x, partial, height, width, height_out, width_out, *_strides(x)),
@@ -162,7 +163,7 @@ def total(
     d_bias = weight.new_empty(len(weight)) if biased else None
     block = block_of("total", weight.shape[1], weight.shape[0])
     _launch(
-        convolve_kernel.total_kernel,
+        total_kernel,
         triton.cdiv(partial[0].numel(), block.columns),
         block,
         *(partial, d_weight, d_weight if d_bias is None else d_bias, len(partial)),
