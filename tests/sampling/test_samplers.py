@@ -21,6 +21,7 @@ from foveate import (
     expectation,
 )
 from foveate.errors import InputError
+from foveate.sampling.chance import Share
 
 ALL: list[Sampler] = [Systematic(), Unordered(), Sequential(), Replacement(), TopK()]
 DISTINCT: list[Sampler] = [Systematic(), Unordered(), Sequential(), TopK()]
@@ -52,6 +53,18 @@ def test_any_cell_axes_and_either_precision(
     assert draw.index.device.type == draw.weight.device.type == device.type
     assert not draw.weight.requires_grad
     assert ((draw.index >= 0) & (draw.index < 12)).all()
+
+
+@every_sampler
+def test_processes_draw_together_what_one_draws(sampler: Sampler, device: torch.device) -> None:
+    log_attention = log_attention_of(6, 50).to(device)
+    whole = sampler.draw(log_attention, 4, generator=torch.Generator(device).manual_seed(3))
+    shares = [
+        sampler.draw(part, 4, generator=Share(device, rank, 3).manual_seed(3))
+        for rank, part in enumerate(log_attention.chunk(3))
+    ]
+    assert torch.equal(torch.cat([share.index for share in shares]), whole.index)
+    torch.testing.assert_close(torch.cat([share.weight for share in shares]), whole.weight)
 
 
 @every_sampler

@@ -27,7 +27,7 @@ def composed() -> Splits:
 
 
 def train_in(folder: Path, processes: int, table: Path | None = None) -> None:
-    options: dict[str, Any] = {"sampler": "topk"}  # chance would be that of each process
+    options: dict[str, Any] = {"sampler": "systematic"}  # drawn for the combined batch
     splits = composed()
     if table is not None:
         splits = Manifest(table).load((24, 24), memory=0)

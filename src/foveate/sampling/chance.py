@@ -12,14 +12,47 @@ from torch import Tensor
 from foveate.types import Float64
 
 
+class Share(torch.Generator):
+    """Gives the images of one process the numbers that they would have in the combined batch.
+
+    All processes seed theirs alike, draw the numbers of all images, and each takes its own rows.
+    So how many processes share a batch does not change what is drawn.
+
+    Args:
+        device: where numbers are drawn.
+        rank: which of the processes this is.
+        processes: how many there are, each with as many images.
+
+    Example:
+        >>> like = torch.empty(0)
+        >>> whole = uniform((4, 1), like, torch.Generator().manual_seed(0))
+        >>> second = uniform((2, 1), like, Share("cpu", rank=1, processes=2).manual_seed(0))
+        >>> torch.equal(second, whole[2:])
+        True
+    """
+
+    rank: int
+    processes: int
+
+    def __new__(cls, device: torch.device | str, rank: int, processes: int) -> Share:
+        """A generator is made here, not in `__init__`."""
+        share = super().__new__(cls, device)  # type: ignore[call-arg]  # torch says so of __init__
+        share.rank, share.processes = rank, processes
+        return share
+
+
 def uniform(
     shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None
 ) -> Float64[Tensor, "..."]:
-    """Uniform numbers in [0, 1) on the device of `like`."""
+    """Uniform numbers in [0, 1) on the device of `like`, a row for each image."""
     device = like.device if generator is None else generator.device
-    return torch.rand(shape, dtype=torch.float64, device=device, generator=generator).to(
-        like.device
-    )
+    rows = slice(None)
+    if isinstance(generator, Share):
+        first = generator.rank * shape[0]
+        rows = slice(first, first + shape[0])
+        shape = (generator.processes * shape[0], *shape[1:])
+    numbers = torch.rand(shape, dtype=torch.float64, device=device, generator=generator)
+    return numbers[rows].to(like.device)
 
 
 def exponential(

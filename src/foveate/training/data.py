@@ -42,18 +42,18 @@ class Order(Sampler[list[int]]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        combined = self.batch_size * _processes()
+        combined = self.batch_size * processes()
         if self.seed is None:
             return -(-self.count // combined)
         return self.passes * max(1, self.count // combined)
 
     def __iter__(self) -> Iterator[list[int]]:
         size = self.batch_size
-        combined = size * _processes()
+        combined = size * processes()
         for number in range(self.passes):
             order = self._order(self.epoch * self.passes + number)
             for start in range(0, len(self) // self.passes * combined, combined):
-                mine = order[start:][_rank() * size : (_rank() + 1) * size]
+                mine = order[start:][rank() * size : (rank() + 1) * size]
                 if len(mine):
                     yield mine.tolist()
 
@@ -69,11 +69,13 @@ class Order(Sampler[list[int]]):
         return self
 
 
-def _processes() -> int:
+def processes() -> int:
+    """How many processes train together."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
-def _rank() -> int:
+def rank() -> int:
+    """Which of them this is."""
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 

@@ -1,7 +1,8 @@
 """Any of the models as a LightningModule: its loss, its optimiser, what it reports.
 
 Chance is a function of seed, epoch, step and process alone. So a run that stops and goes on from
-its last epoch ends at the weights of one that never stopped.
+its last epoch ends at the weights of one that never stopped. Where to look is drawn for the
+combined batch, and so does not depend on how many processes share it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from foveate.datasets import Batch
 from foveate.errors import InputError
 from foveate.images import AugmentedBatch, ImageBatch, Variation
 from foveate.sampling import entropy
+from foveate.sampling.chance import Share
 from foveate.training.ahead import ReadAhead
-from foveate.training.data import Upcoming
+from foveate.training.data import Upcoming, processes, rank
 from foveate.training.recording import RecordedStep, Values
 from foveate.training.settings import Settings
 from foveate.types import Glance, Prediction
@@ -205,10 +207,12 @@ class Classifier(L.LightningModule):
         return AugmentedBatch(images, variation, size, turns)
 
     def _generator(self, step: int) -> torch.Generator:
-        return torch.Generator(self.device).manual_seed(self._draw_seed(step))
+        share = Share(self.device, rank(), processes())
+        share.manual_seed(self._draw_seed(step))
+        return share
 
     def _draw_seed(self, step: int) -> int:
-        return self._chance(step, self.global_rank + 1)
+        return self._chance(step, 1)
 
     def on_train_epoch_end(self) -> None:
         """Ends a run that has gone wrong, rather than training on NaN."""
