@@ -34,7 +34,7 @@ def results(
         if plainly
         else convolve(x, layers, activation)
     )
-    return [y, *torch.autograd.grad(y, asked, weight.to(y.dtype))]
+    return [y.detach(), *torch.autograd.grad(y, asked, weight.to(y.dtype))]
 
 
 def compare(
@@ -55,4 +55,5 @@ def compare(
     expected = results(exact, copy.deepcopy(layers).double(), activation, weight, plainly=True)
     for i, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert one.isfinite().all()
-        assert relative_error(one, other) < (error if i == 0 else error_gradient or error)
+        found_error = relative_error(one, other)
+        assert found_error < (error if i == 0 else error_gradient or error), f"of result {i}"

@@ -12,7 +12,7 @@ from foveate.kernels import plain_pytorch
 from foveate.models import convolve as module
 from foveate.models import convolve_blocks, layer_kernel
 from foveate.models.attention import ConvAttention, PooledAttention
-from models.convolving import chain, compare, relative_error
+from models.convolving import chain, compare, relative_error, results
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +59,16 @@ def test_either_way_back(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     compare(torch.randn(1, 8, 6, 9), chain((8, 16, 1), 1, bias=True), "relu", 2e-6)
 
 
+@pytest.mark.parametrize("channels", [(3, 4, 5, 1), (3, 4)])
+@pytest.mark.parametrize("of_input", [False, True])
+def test_a_few_images_at_a_time(
+    channels: tuple[int, ...], of_input: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PIECE", 2 * 7 * 10)
+    layers = chain(channels, 0, bias=True)
+    compare(torch.randn(5, 3, 7, 10), layers, "relu", 2e-6, of_input=of_input)
+
+
 @pytest.mark.parametrize("layout", ["channels_last", "turned", "sliced", "repeated"])
 def test_any_layout(layout: str) -> None:
     x = torch.randn(2, 3, 8, 20)
@@ -94,6 +104,18 @@ def test_tf32_is_rounded_to_the_nearest() -> None:
     assert (rounded - expected).abs().max() > 0
     assert ((rounded - expected) / expected).abs().max() <= 2**-11
     assert abs((rounded - expected).mean()) < 2e-5
+
+
+def test_half_the_memory_holds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.backends.cudnn.allow_tf32 = True
+    layers = chain((3, 8, 4, 1), 0, bias=True)
+    x, weight = torch.rand(2, 3, 9, 11), torch.randn(2, 1, 3, 5)
+    narrow = results(x, layers, "relu", weight, plainly=False)
+    assert layer_kernel.Layer(0, "relu", "relu", "tf32").between == torch.float16
+    assert layer_kernel.Layer(0, "relu", "relu", "ieee").between == torch.float32
+    monkeypatch.setattr(layer_kernel.Layer, "between", torch.float32)
+    wide = results(x, layers, "relu", weight, plainly=False)
+    assert all(torch.equal(one, other) for one, other in zip(narrow, wide, strict=True))
 
 
 def test_nothing_is_kept_where_nobody_learns() -> None:

@@ -41,6 +41,13 @@ class Setting:
     methods: dict[str, dict[str, Any]]
 
 
+TISSUE: dict[str, Any] = {
+    "patch_size": (27, 27),
+    "feature": "ilse",
+    "attention": "conv",
+    "jitter": 0.0,
+}
+"""The paper's networks and patches, whatever the data set's preset has become."""
 SETTINGS = (
     Setting(
         "speed limits",
@@ -61,11 +68,11 @@ SETTINGS = (
         (500, 500),
         2,
         {
-            "ATS-10": {"n_patches": 10, "feature": "ilse", "attention": "conv"},
-            "ATS-50": {"n_patches": 50, "feature": "ilse", "attention": "conv"},
-            "U-10": {"method": "uniform", "n_patches": 10, "feature": "ilse"},
+            "ATS-10": TISSUE | {"n_patches": 10},
+            "ATS-50": TISSUE | {"n_patches": 50},
+            "U-10": TISSUE | {"method": "uniform", "n_patches": 10},
             "CNN": {"method": "cnn"},
-            "MIL": {"method": "mil", "feature": "ilse"},
+            "MIL": TISSUE | {"method": "mil"},
         },
     ),
 )

@@ -8,6 +8,7 @@ and back; everywhere else it is `convolve_plainly`, which the kernels are tested
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -24,6 +25,8 @@ Activation = Literal["relu", "tanh"]
 
 MOST_CHANNELS = 32
 """With more, registers run out, and cuDNN is in its element."""
+PIECE = 2**19
+"""Pixels of the input that the backward pass goes through at a time."""
 
 
 def convolve(
@@ -139,7 +142,6 @@ class _Chain(torch.autograd.Function):
     ) -> Tensor:
         from foveate.models import layer_kernel
 
-        kept = any(context.needs_input_grad)
         between = [activation] * (len(paddings) - 1)
         chain = [
             layer_kernel.Layer(padding, below, above, precision)
@@ -147,18 +149,20 @@ class _Chain(torch.autograd.Function):
                 paddings, ["none", *between], [*between, "none"], strict=True
             )
         ]
-        inputs, packed = [], []
+        learns = any(context.needs_input_grad)
+        context.chain, context.pieces = chain, _pieces(x)
+        inputs: list[Tensor | None] = []
+        packed = []
         for i, layer in enumerate(chain):
             weight, bias = parameters[2 * i], parameters[2 * i + 1]
             assert weight is not None
-            turned = weight.permute(2, 3, 1, 0).contiguous()
-            if kept:
-                inputs.append(x)
-                packed.append(turned)
-            x = layer_kernel.forward(x, turned, bias, layer)
-        context.save_for_backward(*inputs, *packed, *parameters[::2])
-        context.chain = chain
-        context.biased = [bias is not None for bias in parameters[1::2]]
+            inputs.append(x if learns else None)
+            packed.append(weight.permute(2, 3, 1, 0).contiguous())
+            x = layer_kernel.forward(x, packed[-1], bias, layer)
+        if len(context.pieces) > 1 and len(chain) > 1:
+            inputs[-1] = None
+        if learns:
+            context.save_for_backward(*inputs, *packed, *parameters)
         return x
 
     @staticmethod
@@ -167,14 +171,44 @@ class _Chain(torch.autograd.Function):
         from foveate.models import layer_kernel
 
         chain, saved = context.chain, context.saved_tensors
-        inputs, packed, weights = (saved[i * len(chain) : (i + 1) * len(chain)] for i in range(3))
+        count = len(chain)
+        inputs, packed, parameters = saved[:count], saved[count : 2 * count], saved[2 * count :]
         gradient = gradient.contiguous(memory_format=torch.channels_last)
+        partial: list[list[Tensor]] = [[] for _ in chain]
+        below = []
+        for piece in context.pieces:
+            dz = gradient[piece]
+            for i in reversed(range(count)):
+                if inputs[i] is None:
+                    x, bias = inputs[i - 1][piece], parameters[2 * i - 1]
+                    x = layer_kernel.forward(x, packed[i - 1], bias, chain[i - 1])
+                else:
+                    x = inputs[i][piece]
+                if i > 0 or context.needs_input_grad[0]:
+                    dz, sums = layer_kernel.back(dz, x, packed[i], chain[i])
+                else:
+                    sums = layer_kernel.weights(dz, x, chain[i])
+                partial[i].append(sums)
+            if context.needs_input_grad[0]:
+                below.append(dz)
         found: list[Tensor | None] = []
-        for i in reversed(range(len(chain))):
-            if i > 0 or context.needs_input_grad[0]:
-                gradient, partial = layer_kernel.back(gradient, inputs[i], packed[i], chain[i])
-            else:
-                partial = layer_kernel.weights(gradient, inputs[i], chain[i])
-            found[:0] = layer_kernel.total(partial, weights[i], context.biased[i])
-        d_x = gradient if context.needs_input_grad[0] else None
-        return d_x, None, None, None, *found
+        for i, sums in enumerate(partial):
+            weight, bias = parameters[2 * i], parameters[2 * i + 1]
+            found += layer_kernel.total(_joined(sums), weight, bias is not None)
+        return _joined(below) if below else None, None, None, None, *found
+
+
+def _pieces(x: Tensor) -> list[slice]:
+    """Images whose gradients are found together: as few as keep a GPU busy.
+
+    Gradients between layers take as much memory as the layers' outputs; so do the outputs of the
+    last layer but one, which are the most, and where there are several pieces they are not kept but
+    made again, a piece at a time.
+    """
+    pieces = min(len(x), -(-x.shape[0] * x.shape[2] * x.shape[3] // PIECE))
+    ends = [len(x) * i // pieces for i in range(pieces + 1)]
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def _joined(pieces: list[Tensor]) -> Tensor:
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)

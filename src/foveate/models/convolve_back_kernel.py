@@ -78,7 +78,7 @@ def back_kernel(
         else:
             offset = (row * stride_row + column * stride_column)[:, None]
             offset = offset + n[None, :] * stride_channel
-        below = tl.load(below + offset, mask=exists, other=0.0)
+        below = tl.load(below + offset, mask=exists, other=0.0).to(tl.float32)
         turned = tl.trans(round_bits(below, round_x))
         total = tl.zeros((rows * columns, size_in), tl.float32)
         added = ()

@@ -31,7 +31,14 @@ class Layer:
     above: str
     precision: str
 
-    # What passes between two layers is rounded where it is written, once and not nine times.
+    # What passes between two layers is rounded where it is written, once and not nine times. In
+    # TF32 it has 10 bits after the point then, as float16 has: half the memory holds the same.
+
+    @property
+    def between(self) -> torch.dtype:
+        """What holds its output."""
+        narrow = self.precision == "tf32" and self.above != "none"
+        return torch.float16 if narrow else torch.float32
 
     @property
     def rounds_inside(self) -> dict[str, bool]:
@@ -57,7 +64,7 @@ def forward(
     b, channels_in, height, width = x.shape
     channels_out = weight.shape[3]
     height_out, width_out = height + 2 * layer.padding - 2, width + 2 * layer.padding - 2
-    y = _channels_together(b, channels_out, height_out, width_out, x)
+    y = _channels_together(b, channels_out, height_out, width_out, x, layer.between)
     groups, block = Groups.of(channels_in), block_of("forward", channels_in, channels_out)
     down, across = triton.cdiv(height_out, block.rows), triton.cdiv(width_out, block.columns)
     _launch(
@@ -98,13 +105,13 @@ def back(
     """
     b, channels_in, height, width = x.shape
     channels_out, height_out, width_out = dz.shape[1:]
-    dx = _channels_together(b, channels_in, height, width, x)
+    dx = _channels_together(b, channels_in, height, width, x, dz.dtype)
     block = block_of("back", channels_in, channels_out)
     # Four warps that share the sums of 16 x 16 channels would do each of them twice.
     groups = Groups.of(channels_out, 16 if block.apart else 17)
     down, across = triton.cdiv(height, block.rows), triton.cdiv(width, block.columns)
     tiles = b * down * across
-    partial = weights(dz, x, layer) if block.apart else _parts(tiles, block, x, channels_out)
+    partial = weights(dz, x, layer) if block.apart else _parts(tiles, block, dz, channels_in)
     _launch(
         back_kernel,
         tiles if block.apart else len(partial),
@@ -135,7 +142,7 @@ def weights(
     channels_out, height_out, width_out = dz.shape[1:]
     groups, block = Groups.of(channels_in), block_of("weights", channels_in, channels_out)
     down, across = triton.cdiv(height_out, block.rows), triton.cdiv(width_out, block.columns)
-    partial = _parts(b * down * across, block, x, channels_out)
+    partial = _parts(b * down * across, block, dz, channels_in)
     _launch(
         weights_kernel,
         len(partial),
@@ -188,8 +195,10 @@ def _launch(kernel: Any, programs: int, block: Block, *arguments: Any, **constan
     )
 
 
-def _channels_together(b: int, channels: int, height: int, width: int, like: Tensor) -> Tensor:
-    return like.new_empty(b, height, width, channels).permute(0, 3, 1, 2)
+def _channels_together(
+    b: int, channels: int, height: int, width: int, like: Tensor, dtype: torch.dtype
+) -> Tensor:
+    return like.new_empty(b, height, width, channels, dtype=dtype).permute(0, 3, 1, 2)
 
 
 def _is_together(x: Tensor) -> bool:
@@ -201,9 +210,9 @@ def _strides(x: Tensor) -> tuple[int, int, int, int]:
     return image, row, column, channel
 
 
-def _parts(tiles: int, block: Block, x: Tensor, channels_out: int) -> Tensor:
+def _parts(tiles: int, block: Block, dz: Tensor, channels_in: int) -> Tensor:
     processors = (
-        torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 2
+        torch.cuda.get_device_properties(dz.device).multi_processor_count if dz.is_cuda else 2
     )
     programs = min(tiles, processors * block.programs)
-    return x.new_empty(programs, 9 * x.shape[1] + 1, channels_out)
+    return dz.new_empty(programs, 9 * channels_in + 1, dz.shape[1])

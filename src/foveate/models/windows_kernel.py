@@ -98,4 +98,4 @@ def gather_windows(
         if size > taps * channels:
             inside = inside & (k < taps * channels)[None, :]
         values = tl.load(source + offset, mask=inside, other=0.0)
-    return values
+    return values.to(tl.float32)
