@@ -16,10 +16,12 @@ import torch
 from foveate.datasets import MajorityTask, Splits
 from foveate.errors import DataError, InputError
 from foveate.training import (
+    Classifier,
     Hardware,
     Order,
     Run,
     Settings,
+    build_model,
     evaluate,
     load_classifier,
     read_log,
@@ -220,6 +222,7 @@ def test_evaluation_refuses_what_it_can_not_do(tmp_path: Path) -> None:
         ({"sampler": "best"}, "unknown sampler 'best'"),
         ({"epochs": 0}, "epochs must be at least 1, but is 0"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"label_smoothing": 1.0}, "label_smoothing is a share, from 0 to below 1, but is 1.0"),
     ],
 )
 def test_bad_settings_say_what_to_do(values: dict[str, Any], message: str) -> None:
@@ -241,6 +244,29 @@ def test_order_changes_with_the_epoch_and_covers_everything() -> None:
     assert sorted(itertools.chain(*first)) == list(range(20))
     assert list(Order(7, 3, seed=None)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert [len(batch) for batch in Order(7, 3, seed=0)] == [3, 3]
+
+
+def test_smooth_labels_are_in_the_objective_and_not_in_the_loss() -> None:
+    data = tiny_splits().train
+    batch = data.gather(range(8))
+    values = []
+    for smoothing in (0.0, 0.2):
+        torch.manual_seed(0)
+        settings = tiny_settings(entropy=0.0, label_smoothing=smoothing)
+        model = Classifier(build_model(settings, 1, 10), settings, data.classes, 1)
+        generator = torch.Generator().manual_seed(0)
+        values.append(model.objective(batch.images, batch.labels, generator))
+        logits = model(batch.images, torch.Generator().manual_seed(0)).logits
+    assert torch.equal(values[0]["objective"], values[0]["loss"])
+    assert torch.equal(values[1]["loss"], values[0]["loss"])
+    everywhere = -logits.log_softmax(-1).mean()
+    expected = 0.8 * values[0]["loss"] + 0.2 * everywhere
+    torch.testing.assert_close(values[1]["objective"], expected)
+
+
+def test_the_paper_recipe_has_the_papers_patches_and_labels() -> None:
+    assert settings_for("colon-cancer", "paper").patch_size == (27, 27)
+    assert settings_for("megapixel-mnist", "paper").label_smoothing == 0
 
 
 def test_few_patches_have_a_lower_rate_unless_one_is_given() -> None:

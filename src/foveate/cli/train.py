@@ -91,6 +91,9 @@ def train_command(
         typer.Option(help="read patches from files while the step before theirs is trained on"),
     ] = None,
     class_weights: Annotated[bool | None, typer.Option(help="rare classes count more")] = None,
+    label_smoothing: Annotated[
+        float | None, typer.Option(help="share of a label that is spread over all classes")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="passes over the training images")] = None,
     passes: Annotated[int | None, typer.Option(help="through the images in an epoch")] = None,
     batch_size: Annotated[int | None, typer.Option(help="images in a step")] = None,
@@ -165,6 +168,7 @@ def train_command(
         "jitter": jitter,
         "read_ahead": read_ahead,
         "class_weights": class_weights,
+        "label_smoothing": label_smoothing,
         "epochs": epochs,
         "passes": passes,
         "batch_size": batch_size,

@@ -142,13 +142,15 @@ def plan_colon_cancer(root: str | None, seeds: Iterable[int], quick: bool) -> Pl
     folds = range(1) if quick else range(10)
     if quick:
         same |= {"epochs": 2, "passes": 1}
+    mil: Options = {"method": "mil", "patch_size": (27, 27)}  # larger ones overlap too much
+    mil |= {"grid": (12, 12)} if quick else {}
     kinds: dict[str, Options] = {
         "U-10": {"method": "uniform", "n_patches": 10},
         "U-50": {"method": "uniform", "n_patches": 50},
         "CNN, scale 0.5": {"method": "cnn", "scale": 0.5},
         "CNN, scale 1": {"method": "cnn", "scale": 1.0},
-        "MIL": {"method": "mil"} | ({"grid": (12, 12)} if quick else {}),
-        "gated MIL": {"method": "mil", "gated": True} | ({"grid": (12, 12)} if quick else {}),
+        "MIL": mil,
+        "gated MIL": mil | {"gated": True},
         "ATS-10": {"n_patches": 10},
         "ATS-50": {"n_patches": 50},
     }

@@ -185,10 +185,10 @@ class _Chain(torch.autograd.Function):
                 else:
                     x = inputs[i][piece]
                 if i > 0 or context.needs_input_grad[0]:
-                    dz, sums = layer_kernel.back(dz, x, packed[i], chain[i])
+                    dz, summed = layer_kernel.back(dz, x, packed[i], chain[i])
                 else:
-                    sums = layer_kernel.weights(dz, x, chain[i])
-                partial[i].append(sums)
+                    summed = layer_kernel.weights(dz, x, chain[i])
+                partial[i].append(summed)
             if context.needs_input_grad[0]:
                 below.append(dz)
         found: list[Tensor | None] = []

@@ -124,9 +124,14 @@ class Classifier(L.LightningModule):
         cross_entropy = F.cross_entropy(out.logits, labels, weight=self.class_weight)
         wrong = (out.logits.detach().argmax(-1) != labels).float().mean()
         values = {"objective": cross_entropy, "loss": cross_entropy, "error": wrong}
+        smoothing = self.settings.label_smoothing
+        if smoothing > 0:
+            values["objective"] = F.cross_entropy(
+                out.logits, labels, weight=self.class_weight, label_smoothing=smoothing
+            )
         if out.log_attention is not None:
             uncertainty = entropy(out.log_attention).mean()
-            values["objective"] = cross_entropy - self.settings.entropy * uncertainty
+            values["objective"] = values["objective"] - self.settings.entropy * uncertainty
             values["entropy"] = uncertainty
         return values
 

@@ -39,6 +39,8 @@ class Settings:
         entropy: λ, how much high entropy of the attention is worth.
         clip: the largest norm of a gradient.
         class_weights: whether rare classes count more.
+        label_smoothing: the share of a label that is spread over all classes. A model that is
+            never wholly right goes on learning what patches of no class look like.
         augment: whether brightness, contrast and position vary.
         tint: how far colours vary apart, with `augment`, in images of three channels.
         any_way_up: whether, with `augment`, images are mirrored and turned too.
@@ -80,6 +82,7 @@ class Settings:
     entropy: float = 1e-4
     clip: float = 1.0
     class_weights: bool = False
+    label_smoothing: float = 0.0
     augment: bool = False
     tint: float = 0.0
     any_way_up: bool = False
@@ -112,6 +115,10 @@ class Settings:
                 raise InputError(f"{name} must be at least 1, but is {getattr(self, name)}")
         if self.images is not None and self.images < 10:
             raise InputError(f"images must be at least 10, but is {self.images}")
+        if not 0 <= self.label_smoothing < 1:
+            raise InputError(
+                f"label_smoothing is a share, from 0 to below 1, but is {self.label_smoothing}"
+            )
         if self.learning_rate <= 0:
             raise InputError(f"learning_rate must be above 0, but is {self.learning_rate}")
 
@@ -164,11 +171,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 32,
         "epochs": 20,
         "weight_decay": 5e-2,
+        "label_smoothing": 0.1,
         "attention": "deep",
         "feature": "deep",
     },
     "colon-cancer": {
-        "patch_size": (27, 27),
+        "patch_size": (48, 48),
         "overview_size": (100, 100),
         "grid": (50, 50),
         "batch_size": 10,
@@ -183,6 +191,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "augment": True,
         "tint": 0.05,
         "any_way_up": True,
+        "jitter": 0.2,
     },
     "speed-limits": {
         "patch_size": (100, 100),
@@ -221,9 +230,11 @@ good for 10 makes Megapixel MNIST forget late in training what it has learnt."""
 PAPER: dict[str, Any] = {
     "prior": False,
     "jitter": 0.0,
+    "label_smoothing": 0.0,
     "sampler": "sequential",
     "learning_rate": 1e-3,
 }
+PAPER_PATCHES = {"colon-cancer": (27, 27)}
 PAPER_ATTENTIONS = {"speed-limits": "pooled", "gtsdb-speed-limits": "pooled"}
 PAPER_FEATURES = {"digits": "lenet", "megapixel-mnist": "lenet", "colon-cancer": "ilse"}
 
@@ -244,5 +255,7 @@ def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Set
         values |= PAPER
         values["feature"] = PAPER_FEATURES.get(dataset, values.get("feature", "conv"))
         values["attention"] = PAPER_ATTENTIONS.get(dataset, "conv")
+        if dataset in PAPER_PATCHES:
+            values["patch_size"] = PAPER_PATCHES[dataset]
     values |= {name: value for name, value in overrides.items() if value is not None}
     return Settings(dataset=dataset, recipe=recipe, **values)
