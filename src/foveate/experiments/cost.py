@@ -8,6 +8,7 @@ in place, only overviews and patches go that way. A step is the forward and the 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import itertools
 import json
 import os
@@ -37,6 +38,13 @@ _EXACT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 
 _BATCHES = 3
 """Batches that take turns on a GPU, so that none is read from a cache."""
+
+_IN_A_ROW = 10
+"""Steps between two looks at the clock on a GPU: as in training, the host prepares one while the
+device makes another."""
+
+_SMALL = 1000
+"""Height and width of images that are enough to load all libraries with."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +95,8 @@ class Cost:
     Attributes:
         milliseconds: the median over repetitions.
         spread: half the distance between their quartiles.
-        megabytes: the most memory in use at one time, beside the weights and, on the CPU, the
-            images; a GPU's copy of them counts.
+        megabytes: the most memory in use at one time, beside the weights, what libraries keep for
+            good and, on the CPU, the images; a GPU's copy of them counts.
     """
 
     milliseconds: float
@@ -128,6 +136,7 @@ def measure_cost(
         middle, spread = _apart("time", request, {})
         (megabytes,) = _apart("memory", request, _EXACT)
     else:
+        _load_libraries(settings, shape, device, options)
         step = prepare_step(settings, shape, device, options)
         megabytes = _megabytes(step, device)
         middle, spread = _milliseconds(step, device, repeat)
@@ -179,6 +188,17 @@ def prepare_step(
     on_gpu = device.type == "cuda"
     batches = [_images(settings, shape, on_gpu, options) for _ in range(_BATCHES if on_gpu else 1)]
     return _step(classifier, batches, labels, device, options)
+
+
+def _load_libraries(
+    settings: Settings, shape: Shape, device: torch.device, options: Options
+) -> None:
+    """Make a small step: what is loaded and kept for good is not the step's."""
+    height, width = shape.size
+    size = (min(height, _SMALL), min(width, _SMALL))
+    small = dataclasses.replace(shape, size=size, batch_size=1)
+    prepare_step(settings, small, device, options)()
+    gc.collect()
 
 
 def _megabytes(step: Callable[[], Any], device: torch.device) -> float:
@@ -241,13 +261,17 @@ def _step(
 
 
 def _timed(step: Callable[[], Any], device: torch.device) -> float:
-    if device.type == "cuda":
+    """Seconds of a step; on a GPU, of one among several in a row."""
+    on_gpu = device.type == "cuda"
+    steps = _IN_A_ROW if on_gpu else 1
+    if on_gpu:
         torch.cuda.synchronize()
     start = time.perf_counter()
-    step()
-    if device.type == "cuda":
+    for _ in range(steps):
+        step()
+    if on_gpu:
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return (time.perf_counter() - start) / steps
 
 
 def _memory_in_use(device: torch.device) -> float:

@@ -7,6 +7,7 @@ the labels, and the tensors that overviews and patches are read from.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -88,7 +89,7 @@ class RecordedStep:
         self._held, self._labels = HeldBatch(images), labels.clone()
         self._generator = torch.Generator(labels.device)
         buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
-        side = torch.cuda.Stream()
+        side = _side_stream(labels.device)
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(_WARM_UP):
@@ -99,7 +100,7 @@ class RecordedStep:
         self._forget_gradient()
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=side):
             values = self._make()
         # To warm up was no step: running means and the like are as they were.
         for buffer, before in buffers:
@@ -117,6 +118,12 @@ class RecordedStep:
     def _forget_gradient(self) -> None:
         for parameter in self.module.parameters():
             parameter.grad = None
+
+
+@functools.cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all recordings: on each that it is called on, cuBLAS keeps memory of its own."""
+    return torch.cuda.Stream(device)
 
 
 def _layout(tensor: Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
