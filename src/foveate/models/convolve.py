@@ -25,7 +25,7 @@ Activation = Literal["relu", "tanh"]
 
 MOST_CHANNELS = 32
 """With more, registers run out, and cuDNN is in its element."""
-PIECE = 2**19
+PIECE = 2**20
 """Pixels of the input that the backward pass goes through at a time."""
 
 
