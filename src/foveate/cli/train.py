@@ -90,6 +90,10 @@ def train_command(
         bool | None,
         typer.Option(help="read patches from files while the step before theirs is trained on"),
     ] = None,
+    painted: Annotated[
+        int | None,
+        typer.Option(help="photographs with painted signs to add, for the two of speed limits"),
+    ] = None,
     class_weights: Annotated[bool | None, typer.Option(help="rare classes count more")] = None,
     epochs: Annotated[int | None, typer.Option(help="passes over the training images")] = None,
     passes: Annotated[int | None, typer.Option(help="through the images in an epoch")] = None,
@@ -164,6 +168,7 @@ def train_command(
         "tint": tint,
         "jitter": jitter,
         "read_ahead": read_ahead,
+        "painted": painted,
         "class_weights": class_weights,
         "epochs": epochs,
         "passes": passes,

@@ -14,6 +14,7 @@ from foveate.types import Size
 METHODS = ("ats", "mil", "cnn", "uniform")
 RECIPES = ("default", "paper")
 KEEP = ("best", "last")
+ROADS = ("speed-limits", "gtsdb-speed-limits")
 SAMPLERS = ("systematic", "unordered", "sequential", "replacement", "topk")
 
 
@@ -30,6 +31,8 @@ class Settings:
         seed: decides weights, order and draws; the data set too.
         fold: which fold is the test part, for a data set that is cross-validated.
         images: train on so many images only, and validate and test on a fifth of it; None is all.
+        painted: how many photographs of roads with painted signs join the training part; of the two
+            data sets of speed limits only.
         keep: best (by validation loss) or last: the weights that are tested and kept.
         epochs: how often to validate, and to save what was reached.
         passes: how often an epoch goes through the training images; above 1 where they are few.
@@ -71,6 +74,7 @@ class Settings:
     seed: int = 0
     fold: int = 0
     images: int | None = None
+    painted: int = 0
     keep: str = "best"
     epochs: int = 10
     passes: int = 1
@@ -112,6 +116,11 @@ class Settings:
                 raise InputError(f"{name} must be at least 1, but is {getattr(self, name)}")
         if self.images is not None and self.images < 10:
             raise InputError(f"images must be at least 10, but is {self.images}")
+        if self.painted < 0 or (self.painted and self.dataset not in ROADS):
+            raise InputError(
+                f"painted must be 0 or more, and 0 but for {' and '.join(ROADS)}, "
+                f"but is {self.painted} for {self.dataset}"
+            )
         if self.learning_rate <= 0:
             raise InputError(f"learning_rate must be above 0, but is {self.learning_rate}")
 
