@@ -13,7 +13,7 @@ from foveate.datasets.folder import FileDataset
 from foveate.datasets.numerals import STROKES
 from foveate.datasets.overlay import Laid, Overlay
 from foveate.datasets.painted import PaintedBatch
-from foveate.datasets.signs import draw_limit, draw_other
+from foveate.datasets.signs import CANVAS, DIAMETER, MARGIN, draw_limit, draw_other
 from foveate.errors import InputError
 from foveate.images import TensorBatch
 
@@ -119,7 +119,8 @@ def test_nothing_is_laid_over_where_nothing_is_painted(tmp_path: Path) -> None:
 def test_signs_are_of_their_country() -> None:
     for style in (GERMAN, SWEDISH):
         face = np.asarray(draw_limit("70", style, np.random.default_rng(0)))
-        ring, disc = face[160, 30], face[80, 160]
+        middle = CANVAS // 2
+        ring, disc = face[middle, MARGIN + DIAMETER // 16], face[MARGIN + DIAMETER // 5, middle]
         assert ring[0] > 4 * ring[1]
         assert tuple(disc) == style.disc
     assert set("0123456789,tZONE") == set(STROKES)

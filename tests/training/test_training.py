@@ -220,6 +220,7 @@ def test_evaluation_refuses_what_it_can_not_do(tmp_path: Path) -> None:
         ({"sampler": "best"}, "unknown sampler 'best'"),
         ({"epochs": 0}, "epochs must be at least 1, but is 0"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"painted": 5}, "0 but for speed-limits and gtsdb-speed-limits, but is 5 for digits"),
     ],
 )
 def test_bad_settings_say_what_to_do(values: dict[str, Any], message: str) -> None:

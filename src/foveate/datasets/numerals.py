@@ -53,7 +53,7 @@ def _line(*points: Point) -> Stroke:
 
 def _arc(centre: Point, radii: Point, start: int, stop: int, power: float = 2.3) -> Stroke:
     """Part of a rounded rectangle, between angles in degrees; clockwise from the right."""
-    angle = np.radians(np.linspace(start, stop, 40))
+    angle = np.radians(np.linspace(start, stop, 28))
     direction = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     bent = np.sign(direction) * np.abs(direction) ** (2 / power)
     points: Stroke = np.array(centre) + bent * radii

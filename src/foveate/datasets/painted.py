@@ -85,6 +85,7 @@ class PaintedDataset(ImageDataset):
 
     @cached_property
     def _overlay(self) -> Overlay:
+        self._photos([0])  # photographs that are kept are decoded here, not in every thread
         with ThreadPoolExecutor() as threads:
             laid = threads.map(self._paint, range(len(self.photos), len(self)))
             return Overlay([*([[]] * len(self.photos)), *laid])

@@ -16,9 +16,9 @@ from foveate.datasets.numerals import STROKES, draw_text
 
 Colour = tuple[int, int, int, int]
 
-DIAMETER = 288
+DIAMETER = 240
 """Of a face, in pixels; it is made smaller afterwards."""
-MARGIN = 16
+MARGIN = 14
 """Empty pixels around a face."""
 CANVAS = DIAMETER + 2 * MARGIN
 

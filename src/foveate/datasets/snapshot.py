@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
-from scipy import ndimage
 
 from foveate.datasets.signs import CANVAS, DIAMETER
 
@@ -107,12 +106,9 @@ def take_snapshot(
     """
     if pole:
         face = _with_pole(face, rng)
-    face = _seen_from(face, shot.view)
     shrink = diameter / DIAMETER
-    small = face.resize(
-        (max(3, round(face.width * shrink)), max(3, round(face.height * shrink))),
-        PillowImage.Resampling.BOX,
-    )
+    # Turned at twice the size that is wanted, which is faster than in full.
+    small = _resized(_seen_from(_resized(face, 2 * shrink), 2 * shrink, shot.view), 0.5)
     margin = int(np.ceil(2.5 * shot.blur + shot.motion.max() / 2)) + 1
     light = np.asarray(small, dtype=np.float64) / 255
     light[..., :3] *= light[..., 3:]
@@ -124,8 +120,9 @@ def take_snapshot(
     cover = light[..., 3:]
     colours = light[..., :3] / np.maximum(cover, 1e-3) * shot.light + shot.haze
     pixels = 255 * np.clip(colours, 0, None) ** (1 / GAMMA)
-    pixels += shot.sharpening * (pixels - ndimage.gaussian_filter(pixels, (1.2, 1.2, 0)))
-    pixels += ndimage.gaussian_filter(rng.normal(0, 1.6 * shot.noise, pixels.shape), (0.5, 0.5, 0))
+    pixels += shot.sharpening * (pixels - _filtered(pixels, [_bell(1.2), _bell(1.2)]))
+    noise = rng.normal(0, 1.6 * shot.noise, pixels.shape)
+    pixels += _filtered(noise, [_bell(0.5), _bell(0.5)])
     whole = np.concatenate([pixels, 255 * cover], axis=-1)
     half = CANVAS / 2 * shrink + margin
     return Sprite(np.clip(whole.round(), 0, 255).astype(np.uint8), (half, half))
@@ -153,10 +150,15 @@ def _with_pole(face: PillowImage.Image, rng: np.random.Generator) -> PillowImage
     return whole
 
 
-def _seen_from(face: PillowImage.Image, view: Floats) -> PillowImage.Image:
+def _resized(face: PillowImage.Image, scale: float) -> PillowImage.Image:
+    size = (max(3, round(face.width * scale)), max(3, round(face.height * scale)))
+    return face.resize(size, PillowImage.Resampling.BOX)
+
+
+def _seen_from(face: PillowImage.Image, scale: float, view: Floats) -> PillowImage.Image:
     """The face in perspective, its middle where it was."""
     back = np.linalg.inv(view)
-    middle = np.full(2, CANVAS / 2)
+    middle = np.full(2, scale * CANVAS / 2)
     shift = middle - back @ middle
     matrix = (*back[0], shift[0], *back[1], shift[1])
     affine, bilinear = PillowImage.Transform.AFFINE, PillowImage.Resampling.BILINEAR
@@ -188,11 +190,28 @@ def _leaves(size: tuple[int, int], diameter: float, rng: np.random.Generator) ->
 
 
 def _blurred(light: Floats, shot: Shot) -> Floats:
-    blurred = ndimage.gaussian_filter(light, (shot.blur, shot.blur, 0))
-    for axis, length in enumerate(shot.motion):
-        if length > 0.5:
-            blurred = ndimage.uniform_filter1d(blurred, round(length) + 1, axis, mode="constant")
+    blurred = _filtered(light, [_bell(shot.blur, length) for length in shot.motion])
     for channel, far in zip((0, 2), shot.fringe, strict=True):
-        moved = ndimage.shift(blurred[..., channel], (0.5 * far, far), order=1)
-        blurred[..., channel] = moved
-    return np.asarray(blurred, dtype=np.float64)
+        near = np.array([max(0.0, -far), 1 - abs(far), max(0.0, far)])
+        blurred[..., channel] = _filtered(blurred[..., channel], [near])
+    return blurred
+
+
+def _bell(deviation: float, length: float = 0.0) -> Floats:
+    """Weights of a Gaussian that moves over a length."""
+    reach = int(np.ceil(2.5 * deviation + length / 2))
+    places = np.arange(-reach, reach + 1)[:, None] - np.linspace(-0.5, 0.5, 9) * length
+    heights = np.exp(-0.5 * (places / deviation) ** 2).mean(axis=1)
+    weights: Floats = heights / heights.sum()
+    return weights
+
+
+def _filtered(pixels: Floats, kernels: list[Floats]) -> Floats:
+    """Pixels filtered along their first axes, each with a kernel of its own."""
+    for axis, kernel in enumerate(kernels):
+        reach = len(kernel) // 2
+        around = [(reach, reach) if this == axis else (0, 0) for this in range(pixels.ndim)]
+        padded = np.pad(pixels, around, mode="edge")
+        windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis)
+        pixels = windows @ kernel
+    return pixels
