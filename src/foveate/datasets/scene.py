@@ -13,6 +13,9 @@ from foveate.datasets.signs import Style, draw_limit, draw_other, draw_plate
 from foveate.datasets.snapshot import Shot, Sprite, take_snapshot, typical_light
 from foveate.types import Size
 
+Box = tuple[float, float, float, float]
+"""(y0, x0, y1, x1) at level 0."""
+
 SMALLEST, LARGEST = 16.0, 125.0
 """Diameters of signs, in pixels."""
 
@@ -37,6 +40,12 @@ class Post:
     faces: list[PillowImage.Image]
     above: PillowImage.Image | None
 
+    @property
+    def box(self) -> Box:
+        """(y0, x0, y1, x1) around the first."""
+        (y, x), half = self.centre, self.diameter / 2
+        return y - half, x - half, y + half, x + half
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -53,19 +62,9 @@ class Scene:
     rng: np.random.Generator
 
     @property
-    def truth(self) -> list[tuple[float, float, float, float]]:
+    def truth(self) -> list[Box]:
         """Boxes (y0, x0, y1, x1) around the signs of the limit."""
-        showing = self.posts[len(self.posts) - self.decisive :]
-        return [
-            (
-                y - post.diameter / 2,
-                x - post.diameter / 2,
-                y + post.diameter / 2,
-                x + post.diameter / 2,
-            )
-            for post in showing
-            for y, x in [post.centre]
-        ]
+        return [post.box for post in self.posts[len(self.posts) - self.decisive :]]
 
     def paint(self, photo: NDArray[np.uint8]) -> list[Laid]:
         """The signs as they would look in a photograph (3, H, W)."""

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image as PillowImage
 from PIL import ImageDraw
 
-from foveate.datasets.numerals import STROKES, draw_text
+from foveate.datasets.numerals import draw_text
 
 Colour = tuple[int, int, int, int]
 
@@ -103,8 +103,7 @@ def _draw_limit(
     radius: float,
 ) -> None:
     _draw_ring(draw, style, rng, centre, radius)
-    if all(character in STROKES for character in text):
-        _draw_number(draw, text, rng, centre, radius, BLACK)
+    _draw_number(draw, text, rng, centre, radius, BLACK)
 
 
 def _draw_ring(
@@ -180,8 +179,7 @@ def _end_of_limit(
     draw.circle((_CENTRE, _CENTRE), _RADIUS, WHITE, BLACK, round(rng.uniform(3, 8)))
     if rng.random() < 0.7 and limits:
         text = limits[rng.integers(len(limits))]
-        if all(character in STROKES for character in text):
-            _draw_number(draw, text, rng, (_CENTRE, _CENTRE), _RADIUS, GREY)
+        _draw_number(draw, text, rng, (_CENTRE, _CENTRE), _RADIUS, GREY)
     for offset in np.linspace(-0.24, 0.24, 5) * _RADIUS:
         reach = 0.64 * _RADIUS
         ends = (_CENTRE - reach + offset, _CENTRE + reach + offset)
