@@ -54,7 +54,7 @@ SWEDISH = Style(YELLOW)
 def draw_limit(limit: str, style: Style, rng: np.random.Generator) -> PillowImage.Image:
     """The sign of a speed limit."""
     face, draw = _canvas()
-    if limit == style.zone and rng.random() < 0.25:
+    if limit == style.zone and rng.random() < 0.15:
         edge = MARGIN * 0.25
         draw.rectangle((edge, 0, CANVAS - edge, CANVAS), WHITE, BLACK, round(rng.uniform(2, 6)))
         size, pen = (0.17 * DIAMETER, 0.13 * DIAMETER), 0.035 * DIAMETER
