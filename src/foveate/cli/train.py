@@ -67,7 +67,8 @@ def train_command(
         str | None, typer.Option(help="network: conv, deep, pooled or coarse")
     ] = None,
     feature: Annotated[
-        str | None, typer.Option(help="network: conv, deep, small, lenet, ilse or resnet8")
+        str | None,
+        typer.Option(help="network: conv, deep, small, lenet, ilse, resnet8, resnet8-max"),
     ] = None,
     sampler: Annotated[
         str | None,

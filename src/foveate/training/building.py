@@ -44,6 +44,7 @@ from foveate.models import (
     glorot_,
     resnet8,
     resnet8_cnn,
+    resnet8_max,
     resnet16_cnn,
 )
 from foveate.sampling import Replacement, Sampler, Sequential, Systematic, TopK, Unordered
@@ -222,6 +223,7 @@ def _feature(settings: Settings, channels: int) -> tuple[nn.Module, int]:
         "lenet": lambda: LeNetFeature(channels),
         "ilse": lambda: IlseFeature(channels, settings.patch_size),
         "resnet8": lambda: resnet8(channels),
+        "resnet8-max": lambda: resnet8_max(channels),
     }
     network = _chosen("feature", settings.feature, builders)
     length = int(network.out_features)  # type: ignore[arg-type]
