@@ -36,7 +36,7 @@ def draw_text(
         colour: of the strokes.
     """
     height, width = size[0] - pen, size[1] - pen
-    gap = 1.55 * pen
+    gap = 1.45 * pen
     widths = [width * NARROW.get(character, 1.0) for character in text]
     x = centre[0] - (sum(widths) + gap * (len(text) - 1)) / 2
     top = centre[1] - height / 2

@@ -76,6 +76,8 @@ class Shot:
         level = 0.3 * np.log(typical_light(surroundings).mean()) + 0.7 * np.log(photo.mean())
         bright = np.clip(np.exp(level + rng.normal(0.8, 1.0)), 0.012, 1.8)
         cast = (photo / photo.mean()) ** rng.uniform(0, 0.8) * np.exp(rng.normal(0, 0.06, 3))
+        if rng.random() < 0.3:  # dusk, or the shade under a blue sky
+            cast *= (1.0, 1 + 0.1 * rng.random(), 1 + 0.5 * rng.random())
         yaw = np.cos(min(abs(rng.normal(0, 0.25)), 0.8))
         angle, shear = rng.normal(0, 0.05), rng.normal(0, 0.04)
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
@@ -85,7 +87,7 @@ class Shot:
             slope=rng.normal(0, 0.12, 2),
             view=turn @ np.array([[yaw, shear], [0.0, 1.0]]),
             blur=np.exp(rng.normal(-0.85, 0.4)) + max(0.0, rng.normal(0, 0.013)) * diameter,
-            motion=np.abs(rng.normal(0, (0.8, 1.6))) * (rng.random(2) < (0.2, 0.35)),
+            motion=np.abs(rng.normal(0, (0.05, 0.1))) * diameter * (rng.random(2) < (0.25, 0.45)),
             sharpening=max(0.0, rng.normal(0.4, 0.5)),
             fringe=rng.normal(0, 0.2, 2),
             noise=rng.uniform(0.5, 5.0),
