@@ -61,7 +61,7 @@ class Settings:
         attention: conv (the paper's, a cell a pixel), deep (the same, larger), pooled (the paper's,
             a cell 8 pixels wide) or coarse (4 pixels wide).
         feature: conv, deep (the same, larger), small, lenet, ilse, resnet8 (the paper's for speed
-            limits) or resnet8-max (wider, and blind to where in a patch something is).
+            limits) or resnet8-max (wider, and the maximum over a patch, not the mean).
         classes: the labels of a manifest that are told apart, in order; None for all.
         channels: that a manifest's images are opened with, 3 or 1.
         fingerprint: of a manifest's rows, where its parts were dealt out by chance: what is
