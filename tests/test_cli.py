@@ -31,6 +31,7 @@ def foveate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["train", "--method", "magic"], "'magic' is not one of"),
         (["train", "--patch-size", "large"], "--patch-size must be HEIGHTxWIDTH, such as 50x50"),
         (["train", "--n-patches", "0"], "n_patches must be at least 1, but is 0"),
+        (["train", "--painted", "9"], "0 but for speed-limits and gtsdb-speed-limits, but is 9"),
         (["train", "megapixel-mnist"], "is read from a folder; name it with --root"),
         (["train", "--resume"], "--resume needs --out"),
         (

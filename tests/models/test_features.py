@@ -21,6 +21,7 @@ from foveate.models import (
     glorot_,
     resnet8,
     resnet8_cnn,
+    resnet8_max,
     resnet16_cnn,
 )
 
@@ -31,6 +32,7 @@ FEATURES = [
     (IlseFeature(3), (27, 27), 512),
     (IlseFeature(3, (40, 31), 100), (40, 31), 100),
     (resnet8(3), (100, 100), 32),
+    (resnet8_max(3), (100, 100), 128),
 ]
 
 

@@ -223,6 +223,7 @@ def test_evaluation_refuses_what_it_can_not_do(tmp_path: Path) -> None:
         ({"epochs": 0}, "epochs must be at least 1, but is 0"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
         ({"label_smoothing": 1.0}, "label_smoothing is a share, from 0 to below 1, but is 1.0"),
+        ({"painted": 5}, "0 but for speed-limits and gtsdb-speed-limits, but is 5 for digits"),
     ],
 )
 def test_bad_settings_say_what_to_do(values: dict[str, Any], message: str) -> None:

@@ -67,7 +67,8 @@ def train_command(
         str | None, typer.Option(help="network: conv, deep, pooled or coarse")
     ] = None,
     feature: Annotated[
-        str | None, typer.Option(help="network: conv, deep, small, lenet, ilse or resnet8")
+        str | None,
+        typer.Option(help="network: conv, deep, small, lenet, ilse, resnet8, resnet8-max"),
     ] = None,
     sampler: Annotated[
         str | None,
@@ -89,6 +90,10 @@ def train_command(
     read_ahead: Annotated[
         bool | None,
         typer.Option(help="read patches from files while the step before theirs is trained on"),
+    ] = None,
+    painted: Annotated[
+        int | None,
+        typer.Option(help="photographs with painted signs to add, for the two of speed limits"),
     ] = None,
     class_weights: Annotated[bool | None, typer.Option(help="rare classes count more")] = None,
     label_smoothing: Annotated[
@@ -167,6 +172,7 @@ def train_command(
         "tint": tint,
         "jitter": jitter,
         "read_ahead": read_ahead,
+        "painted": painted,
         "class_weights": class_weights,
         "label_smoothing": label_smoothing,
         "epochs": epochs,

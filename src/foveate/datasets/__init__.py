@@ -8,8 +8,10 @@ from foveate.datasets.majority import MajorityTask
 from foveate.datasets.manifest import Manifest, read_table
 from foveate.datasets.manifest_dataset import ManifestDataset
 from foveate.datasets.megapixel_mnist import MegapixelMNIST
+from foveate.datasets.painted import PaintedDataset
 from foveate.datasets.placed import PlacedDataset, Placements
 from foveate.datasets.problem import Problem, write_problems
+from foveate.datasets.signs import GERMAN, SWEDISH
 from foveate.datasets.speed_limits import (
     GtsdbSpeedLimits,
     SpeedLimits,
@@ -19,7 +21,9 @@ from foveate.datasets.speed_limits import (
 from foveate.datasets.splits import stratified_folds, stratified_split
 
 __all__ = [
+    "GERMAN",
     "MEMORY",
+    "SWEDISH",
     "Batch",
     "ColonCancer",
     "Digits",
@@ -29,6 +33,7 @@ __all__ = [
     "Manifest",
     "ManifestDataset",
     "MegapixelMNIST",
+    "PaintedDataset",
     "PlacedDataset",
     "Placements",
     "Problem",

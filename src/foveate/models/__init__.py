@@ -9,7 +9,7 @@ from foveate.models.head import ScaledLinear
 from foveate.models.initialise import glorot_
 from foveate.models.jitter import Jitter
 from foveate.models.mil import DeepMIL, MILAttention
-from foveate.models.resnet import ResNet, resnet8, resnet8_cnn, resnet16_cnn
+from foveate.models.resnet import ResNet, resnet8, resnet8_cnn, resnet8_max, resnet16_cnn
 from foveate.models.timm_feature import TimmFeature
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "glorot_",
     "resnet8",
     "resnet8_cnn",
+    "resnet8_max",
     "resnet16_cnn",
 ]

@@ -37,7 +37,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A stem, residual blocks, and the mean over all places.
+    """A stem, residual blocks, and the mean or maximum over all places.
 
     Args:
         in_channels: channels of the input.
@@ -45,6 +45,8 @@ class ResNet(nn.Module):
         strides: step of each block.
         stem: how many 3x3 convolutions come before the blocks.
         unit: whether features are scaled to norm 1, as a feature network's must be.
+        largest: whether the maximum over all places is taken, not the mean: what is looked for may
+            be a small part of the input.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class ResNet(nn.Module):
         strides: tuple[int, ...] = (2, 2, 2),
         stem: int = 1,
         unit: bool = True,
+        largest: bool = False,
     ) -> None:
         super().__init__()
         if len(channels) != len(strides):
@@ -77,18 +80,25 @@ class ResNet(nn.Module):
         )
         self.norm = nn.BatchNorm2d(channels[-1])
         self.unit = UnitNorm() if unit else nn.Identity()
+        self.largest = largest
         self.out_features = channels[-1]
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """The feature of each image or patch."""
         x = F.relu(self.norm(self.blocks(self.stem(x))), inplace=True)
-        feature: Tensor = self.unit(x.mean((2, 3)))
+        feature: Tensor = self.unit(x.amax((2, 3)) if self.largest else x.mean((2, 3)))
         return feature
 
 
 def resnet8(in_channels: int, channels: int = 32) -> ResNet:
     """The paper's feature network for speed limits: 8 layers of 32 channels, norm 1."""
     return ResNet(in_channels, (channels,) * 3, (2, 2, 2))
+
+
+def resnet8_max(in_channels: int, channels: int = 32) -> ResNet:
+    """Ours for speed limits: channels double with each block, and the maximum is taken."""
+    widths = (channels, 2 * channels, 4 * channels)
+    return ResNet(in_channels, widths, (2, 2, 2), largest=True)
 
 
 def resnet8_cnn(in_channels: int, channels: int = 32) -> ResNet:

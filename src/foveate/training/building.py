@@ -10,10 +10,13 @@ from typing import Any
 from torch import nn
 
 from foveate.datasets import (
+    GERMAN,
+    SWEDISH,
     Digits,
     ImageDataset,
     Manifest,
     MegapixelMNIST,
+    PaintedDataset,
     Progress,
     Splits,
     Subset,
@@ -41,6 +44,7 @@ from foveate.models import (
     glorot_,
     resnet8,
     resnet8_cnn,
+    resnet8_max,
     resnet16_cnn,
 )
 from foveate.sampling import Replacement, Sampler, Sequential, Systematic, TopK, Unordered
@@ -85,13 +89,17 @@ def build_splits(settings: Settings) -> Splits:
         splits = _manifest_splits(settings)
     else:
         splits = gtsdb_speed_limits_splits(root, seed=seed, keep=True)
-    if images is None:
+    if images is not None:
+        splits = Splits(
+            _some_of(splits.train, counts["train"], seed),
+            _some_of(splits.validation, counts["validation"], seed),
+            _some_of(splits.test, counts["test"], seed),
+        )
+    if settings.painted == 0:
         return splits
-    return Splits(
-        _some_of(splits.train, counts["train"], seed),
-        _some_of(splits.validation, counts["validation"], seed),
-        _some_of(splits.test, counts["test"], seed),
-    )
+    style = SWEDISH if name == "speed-limits" else GERMAN
+    train = PaintedDataset(splits.train, settings.painted, style, seed)
+    return Splits(train, splits.validation, splits.test)
 
 
 def open_manifest(settings: Settings, progress: Progress | None = None) -> Manifest:
@@ -215,6 +223,7 @@ def _feature(settings: Settings, channels: int) -> tuple[nn.Module, int]:
         "lenet": lambda: LeNetFeature(channels),
         "ilse": lambda: IlseFeature(channels, settings.patch_size),
         "resnet8": lambda: resnet8(channels),
+        "resnet8-max": lambda: resnet8_max(channels),
     }
     network = _chosen("feature", settings.feature, builders)
     length = int(network.out_features)  # type: ignore[arg-type]

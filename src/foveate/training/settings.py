@@ -14,6 +14,7 @@ from foveate.types import Size
 METHODS = ("ats", "mil", "cnn", "uniform")
 RECIPES = ("default", "paper")
 KEEP = ("best", "last")
+ROADS = ("speed-limits", "gtsdb-speed-limits")
 SAMPLERS = ("systematic", "unordered", "sequential", "replacement", "topk")
 
 
@@ -30,6 +31,8 @@ class Settings:
         seed: decides weights, order and draws; the data set too.
         fold: which fold is the test part, for a data set that is cross-validated.
         images: train on so many images only, and validate and test on a fifth of it; None is all.
+        painted: how many photographs of roads with painted signs join the training part; of the two
+            data sets of speed limits only.
         keep: best (by validation loss) or last: the weights that are tested and kept.
         epochs: how often to validate, and to save what was reached.
         passes: how often an epoch goes through the training images; above 1 where they are few.
@@ -59,7 +62,8 @@ class Settings:
             the same draws. It has no say where images are in memory.
         attention: conv (the paper's, a cell a pixel), deep (the same, larger), pooled (the paper's,
             a cell 8 pixels wide) or coarse (4 pixels wide).
-        feature: conv, deep (the same, larger), small, lenet, ilse or resnet8.
+        feature: conv, deep (the same, larger), small, lenet, ilse, resnet8 (the paper's for speed
+            limits) or resnet8-max (wider, and the maximum over a patch, not the mean).
         classes: the labels of a manifest that are told apart, in order; None for all.
         channels: that a manifest's images are opened with, 3 or 1.
         fingerprint: of a manifest's rows, where its parts were dealt out by chance: what is
@@ -73,6 +77,7 @@ class Settings:
     seed: int = 0
     fold: int = 0
     images: int | None = None
+    painted: int = 0
     keep: str = "best"
     epochs: int = 10
     passes: int = 1
@@ -118,6 +123,11 @@ class Settings:
         if not 0 <= self.label_smoothing < 1:
             raise InputError(
                 f"label_smoothing is a share, from 0 to below 1, but is {self.label_smoothing}"
+            )
+        if self.painted < 0 or (self.painted and self.dataset not in ROADS):
+            raise InputError(
+                f"painted must be 0 or more, and 0 but for {' and '.join(ROADS)}, "
+                f"but is {self.painted} for {self.dataset}"
             )
         if self.learning_rate <= 0:
             raise InputError(f"learning_rate must be above 0, but is {self.learning_rate}")
