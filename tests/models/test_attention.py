@@ -70,6 +70,21 @@ def test_contrast_prior_looks_at_the_edge_and_can_be_unlearned() -> None:
     assert entropy(attention(overview)).item() == pytest.approx(math.log(1600), rel=1e-5)
 
 
+def test_curious_attention_looks_at_contrast_in_training_only() -> None:
+    overview = torch.rand(2, 1, 40, 40)
+    network, prior = ConvAttention(1), ContrastPrior(strength=0.5)
+    own = Attention(network, prior)(overview).exp()
+    curious = Attention(network, prior, curiosity=0.25)
+    contrast = prior.log_contrast(overview, (40, 40), (0, 0)).flatten(1).softmax(-1)
+    expected = 0.75 * own + 0.25 * contrast.view_as(own)
+    torch.testing.assert_close(curious(overview).exp(), expected)
+    torch.testing.assert_close(curious.eval()(overview).exp(), own)
+    with pytest.raises(InputError, match="there is none; leave it at 0 or add a ContrastPrior"):
+        Attention(network, curiosity=0.25)
+    with pytest.raises(InputError, match=r"curiosity must be in \[0, 1\), but is 1.5"):
+        Attention(network, prior, curiosity=1.5)
+
+
 def test_contrast_prior_lines_up_with_margins_and_pools() -> None:
     network = PooledAttention(1)
     attention = Attention(network, ContrastPrior())

@@ -265,6 +265,11 @@ def test_smooth_labels_are_in_the_objective_and_not_in_the_loss() -> None:
     torch.testing.assert_close(values[1]["objective"], expected)
 
 
+def test_no_prior_no_curiosity_unless_it_is_asked_for() -> None:
+    assert settings_for("megapixel-mnist", prior=False).curiosity == 0
+    assert settings_for("megapixel-mnist", prior=False, curiosity=0.1).curiosity == 0.1
+
+
 def test_the_paper_recipe_has_the_papers_patches_and_labels() -> None:
     assert settings_for("colon-cancer", "paper").patch_size == (27, 27)
     assert settings_for("megapixel-mnist", "paper").label_smoothing == 0

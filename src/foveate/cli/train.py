@@ -77,6 +77,9 @@ def train_command(
     scale: Annotated[float | None, typer.Option(help="of the images, for the CNN")] = None,
     gated: Annotated[bool | None, typer.Option(help="deep MIL with gated attention")] = None,
     prior: Annotated[bool | None, typer.Option(help="start the attention at contrast")] = None,
+    curiosity: Annotated[
+        float | None, typer.Option(help="share of the attention that goes to contrast in training")
+    ] = None,
     augment: Annotated[bool | None, typer.Option(help="vary brightness and position")] = None,
     any_way_up: Annotated[
         bool | None, typer.Option(help="with --augment, mirror and turn images too")
@@ -167,6 +170,7 @@ def train_command(
         "scale": scale,
         "gated": gated,
         "prior": prior,
+        "curiosity": curiosity,
         "augment": augment,
         "any_way_up": any_way_up,
         "tint": tint,

@@ -40,12 +40,18 @@ class ContrastPrior(nn.Module):
         self, overview: Float[Tensor, "b c oh ow"], cells: Size, margin: Size
     ) -> Float[Tensor, "b h w"]:
         """What to add to the logits of the cells."""
+        return self.strength * self.log_contrast(overview, cells, margin)
+
+    def log_contrast(
+        self, overview: Float[Tensor, "b c oh ow"], cells: Size, margin: Size
+    ) -> Float[Tensor, "b h w"]:
+        """The logarithm of each cell's contrast, of the largest in the image."""
         contrast = local_contrast(overview, self.window)
         height, width = contrast.shape[1:]
         inside = contrast[:, margin[0] : height - margin[0], margin[1] : width - margin[1]]
         inside = pool_to(inside, cells)
         largest = inside.amax((1, 2), keepdim=True).clamp(min=torch.finfo(inside.dtype).tiny)
-        return self.strength * (inside / largest + self.floor).log()
+        return (inside / largest + self.floor).log()
 
 
 def local_contrast(overview: Float[Tensor, "b c oh ow"], window: int) -> Float[Tensor, "b oh ow"]:

@@ -173,7 +173,12 @@ def _attention_sampling(settings: Settings, channels: int, classes: int) -> nn.M
     prior = ContrastPrior() if settings.prior and not blind else None
     feature, length = _feature(settings, channels)
     return AttentionSampling(
-        Attention(network, prior, smoothing=0.0 if blind else settings.smoothing),
+        Attention(
+            network,
+            prior,
+            smoothing=0.0 if blind else settings.smoothing,
+            curiosity=0.0 if blind else settings.curiosity,
+        ),
         feature,
         _head(settings, length, classes),
         patch_size=settings.patch_size,

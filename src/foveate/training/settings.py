@@ -57,6 +57,7 @@ class Settings:
         sampler: how cells are drawn.
         prior: whether attention starts at contrast.
         smoothing: ε of the attention.
+        curiosity: the share of the attention that goes to contrast in training.
         read_ahead: whether patches of images in files are read while the step before theirs is
             trained on, chosen by attention that is one step old. Unbiased all the same, but not
             the same draws. It has no say where images are in memory.
@@ -101,6 +102,7 @@ class Settings:
     sampler: str = "systematic"
     prior: bool = True
     smoothing: float = 1e-5
+    curiosity: float = 0.0
     read_ahead: bool = True
     attention: str = "conv"
     feature: str = "conv"
@@ -182,6 +184,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epochs": 20,
         "weight_decay": 5e-2,
         "label_smoothing": 0.1,
+        "keep": "last",  # its loss rises where labels are smooth, though its error does not
         "attention": "deep",
         "feature": "deep",
     },
@@ -241,6 +244,7 @@ PAPER: dict[str, Any] = {
     "prior": False,
     "jitter": 0.0,
     "label_smoothing": 0.0,
+    "curiosity": 0.0,
     "sampler": "sequential",
     "learning_rate": 1e-3,
 }
@@ -267,5 +271,8 @@ def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Set
         values["attention"] = PAPER_ATTENTIONS.get(dataset, "conv")
         if dataset in PAPER_PATCHES:
             values["patch_size"] = PAPER_PATCHES[dataset]
-    values |= {name: value for name, value in overrides.items() if value is not None}
+    given = {name: value for name, value in overrides.items() if value is not None}
+    if not given.get("prior", True):
+        values["curiosity"] = 0.0  # it looks where the prior does
+    values |= given
     return Settings(dataset=dataset, recipe=recipe, **values)
