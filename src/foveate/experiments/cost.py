@@ -30,8 +30,9 @@ from foveate.training import Classifier, Settings, build_model
 from foveate.training.recording import RecordedStep, Values
 from foveate.types import Size
 
-_PATIENCE, _LEAST = 10_000.0, 3
-"""Milliseconds after which a step is not repeated any more, and how often it is at least."""
+_LEAST = 3
+_PATIENCE = {"cpu": 10.0, "cuda": 2.0}
+"""Seconds after which a step is not repeated any more, but `_LEAST` times."""
 
 _EXACT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 """Makes glibc give freed memory back at once, so that resident memory is what is in use."""
@@ -40,8 +41,9 @@ _BATCHES = 3
 """Batches that take turns on a GPU, so that none is read from a cache."""
 
 _IN_A_ROW = 10
-"""Steps between two looks at the clock on a GPU: as in training, the host prepares one while the
-device makes another."""
+"""Short steps between two looks at the clock on a GPU: as in training, the host prepares one while
+the device makes another."""
+_SHORT = 0.02
 
 _SMALL = 1000
 """Height and width of images that are enough to load all libraries with."""
@@ -213,9 +215,12 @@ def _milliseconds(
     step: Callable[[], Any], device: torch.device, repeat: int
 ) -> tuple[float, float]:
     """The median of a step's times, and half the distance between their quartiles."""
+    short = device.type == "cuda" and _timed(step, device, 1) < _SHORT
+    steps = _IN_A_ROW if short else 1
     times: list[float] = []
-    while len(times) < min(repeat, _LEAST) or (len(times) < repeat and sum(times) < _PATIENCE):
-        times.append(1000 * _timed(step, device))
+    end = time.perf_counter() + _PATIENCE[device.type]
+    while len(times) < min(repeat, _LEAST) or (len(times) < repeat and time.perf_counter() < end):
+        times.append(1000 * _timed(step, device, steps))
     low, middle, high = statistics.quantiles(times, n=4)
     return middle, (high - low) / 2
 
@@ -260,10 +265,9 @@ def _step(
     return step if options.kernels else plain_step
 
 
-def _timed(step: Callable[[], Any], device: torch.device) -> float:
-    """Seconds of a step; on a GPU, of one among several in a row."""
+def _timed(step: Callable[[], Any], device: torch.device, steps: int) -> float:
+    """Seconds of a step, one among so many in a row."""
     on_gpu = device.type == "cuda"
-    steps = _IN_A_ROW if on_gpu else 1
     if on_gpu:
         torch.cuda.synchronize()
     start = time.perf_counter()
