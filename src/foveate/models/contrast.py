@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from foveate.kernels import kernels_on
 from foveate.models.cells import pool_to
 from foveate.types import Float, Size
 
@@ -63,6 +64,11 @@ def local_contrast(overview: Float[Tensor, "b c oh ow"], window: int) -> Float[T
         tensor([0., 0., 1., 1., 0.])
     """
     values = overview.detach()
+    if kernels_on(values.device) and values.dtype == torch.float32 and values.shape[1] <= 4:
+        from foveate.models.contrast_kernel import contrast_on_gpu
+
+        with torch.cuda.device_of(values):
+            return contrast_on_gpu(values, window)
     brightest = _over_window(torch.maximum, values, window // 2)
     darkest = _over_window(torch.minimum, values, window // 2)
     return (brightest - darkest).mean(1)
