@@ -171,8 +171,10 @@ def plan_speed_limits(
     """The paper's Table 2: speed limits in photographs of roads."""
     plan = Plan(name, "speed limits (Table 2)")
     same: Options = {"root": root}
+    german = name == "gtsdb-speed-limits"
     if quick:
         same |= {"images": 40, "epochs": 2, "passes": 1, "batch_size": 8}
+        same |= {"painted": 40} if german else {}
     kinds: dict[str, Options] = {
         "U-5": {"method": "uniform", "n_patches": 5},
         "U-10": {"method": "uniform", "n_patches": 10},
@@ -183,11 +185,14 @@ def plan_speed_limits(
         "ATS-5": {"n_patches": 5},
         "ATS-10": {"n_patches": 10},
     }
+    if german:
+        kinds["ATS-10, no painted signs"] = {"n_patches": 10, "painted": 0, "passes": 10}
     if quick:
         kinds = {row: kinds[row] for row in ["U-5", "CNN, scale 0.3", "MIL", "ATS-5"]}
     for seed in seeds:
         for row, kind in kinds.items():
-            trial = f"{row.replace(', scale ', '-').lower()}-s{seed}"
+            trial = row.replace(", scale ", "-").replace(", ", "-").replace(" ", "-").lower()
+            trial += f"-s{seed}"
             plan.add(plan.table, row, trial, row == "ATS-5", **same, **kind, seed=seed)
     for weight in ENTROPIES:
         own = same | {"entropy": weight, "n_patches": 5}

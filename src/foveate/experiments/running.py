@@ -159,6 +159,7 @@ _DATA = (
     "seed",
     "fold",
     "images",
+    "painted",
     "keep",
     "classes",
     "channels",

@@ -232,7 +232,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         "feature": "deep",
     },
 }
-PRESETS["gtsdb-speed-limits"] = PRESETS["speed-limits"] | {"overview_size": (240, 408)}
+PRESETS["gtsdb-speed-limits"] = PRESETS["speed-limits"] | {
+    "overview_size": (240, 408),
+    "patch_size": (64, 64),
+    "grid": (13, 22),
+    "n_patches": 10,
+    "painted": 4000,  # of some limits there are a dozen photographs
+    "epochs": 30,
+    "weight_decay": 1e-2,
+    "entropy": 1e-2,
+    "feature": "resnet8-max",
+}
 """What differs from `Settings`' own defaults for each data set."""
 
 FEW = 10
@@ -245,12 +255,25 @@ PAPER: dict[str, Any] = {
     "jitter": 0.0,
     "label_smoothing": 0.0,
     "curiosity": 0.0,
+    "painted": 0,
     "sampler": "sequential",
     "learning_rate": 1e-3,
+    "attention": "conv",
 }
-PAPER_PATCHES = {"colon-cancer": (27, 27)}
-PAPER_ATTENTIONS = {"speed-limits": "pooled", "gtsdb-speed-limits": "pooled"}
-PAPER_FEATURES = {"digits": "lenet", "megapixel-mnist": "lenet", "colon-cancer": "ilse"}
+_ROADS_OF_PAPER: dict[str, Any] = {
+    "attention": "pooled",
+    "feature": "resnet8",
+    "patch_size": (100, 100),
+    "n_patches": 5,
+}
+PAPER_PRESETS: dict[str, dict[str, Any]] = {
+    "digits": {"feature": "lenet"},
+    "megapixel-mnist": {"feature": "lenet"},
+    "colon-cancer": {"feature": "ilse", "patch_size": (27, 27)},
+    "speed-limits": _ROADS_OF_PAPER,
+    "gtsdb-speed-limits": _ROADS_OF_PAPER | {"grid": (12, 16)},
+}
+"""What the paper's recipe changes in all presets, and in each."""
 
 
 def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Settings:
@@ -266,11 +289,7 @@ def settings_for(dataset: str, recipe: str = "default", **overrides: Any) -> Set
     if (overrides.get("n_patches") or FEW) < FEW:
         values |= FEW_PATCHES.get(dataset, {})
     if recipe == "paper":
-        values |= PAPER
-        values["feature"] = PAPER_FEATURES.get(dataset, values.get("feature", "conv"))
-        values["attention"] = PAPER_ATTENTIONS.get(dataset, "conv")
-        if dataset in PAPER_PATCHES:
-            values["patch_size"] = PAPER_PATCHES[dataset]
+        values |= PAPER | PAPER_PRESETS.get(dataset, {})
     given = {name: value for name, value in overrides.items() if value is not None}
     if not given.get("prior", True):
         values["curiosity"] = 0.0  # it looks where the prior does
