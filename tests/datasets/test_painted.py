@@ -10,10 +10,10 @@ from PIL import Image as PillowImage
 
 from foveate.datasets import GERMAN, SWEDISH, ImageDataset, PaintedDataset
 from foveate.datasets.folder import FileDataset
-from foveate.datasets.numerals import STROKES
-from foveate.datasets.overlay import Laid, Overlay
-from foveate.datasets.painted import PaintedBatch
-from foveate.datasets.signs import CANVAS, DIAMETER, MARGIN, draw_limit, draw_other
+from foveate.datasets.painting.numerals import STROKES
+from foveate.datasets.painting.overlay import Laid, Overlay
+from foveate.datasets.painting.painted import PaintedBatch
+from foveate.datasets.painting.signs import CANVAS, DIAMETER, MARGIN, draw_limit, draw_other
 from foveate.errors import InputError
 from foveate.images import TensorBatch
 

@@ -8,10 +8,10 @@ from foveate.datasets.majority import MajorityTask
 from foveate.datasets.manifest import Manifest, read_table
 from foveate.datasets.manifest_dataset import ManifestDataset
 from foveate.datasets.megapixel_mnist import MegapixelMNIST
-from foveate.datasets.painted import PaintedDataset
+from foveate.datasets.painting.painted import PaintedDataset
+from foveate.datasets.painting.signs import GERMAN, SWEDISH
 from foveate.datasets.placed import PlacedDataset, Placements
 from foveate.datasets.problem import Problem, write_problems
-from foveate.datasets.signs import GERMAN, SWEDISH
 from foveate.datasets.speed_limits import (
     GtsdbSpeedLimits,
     SpeedLimits,

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from foveate.datasets.dataset import ImageDataset
-from foveate.datasets.overlay import Laid, Overlay
-from foveate.datasets.scene import Scene, plan_scene
-from foveate.datasets.signs import Style
+from foveate.datasets.painting.overlay import Laid, Overlay
+from foveate.datasets.painting.scene import Scene, plan_scene
+from foveate.datasets.painting.signs import Style
 from foveate.errors import InputError
 from foveate.images import ImageBatch, Stack, StackedBatch, TensorBatch
 from foveate.types import Float64, Int64, Size, UInt8

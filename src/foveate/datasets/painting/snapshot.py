@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from foveate.datasets.signs import CANVAS, DIAMETER
+from foveate.datasets.painting.signs import CANVAS, DIAMETER
 
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image as PillowImage
 from PIL import ImageDraw
 
-from foveate.datasets.numerals import draw_text
+from foveate.datasets.painting.numerals import draw_text
 
 Colour = tuple[int, int, int, int]
 

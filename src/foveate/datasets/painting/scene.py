@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from foveate.datasets.overlay import Laid
-from foveate.datasets.signs import Style, draw_limit, draw_other, draw_plate
-from foveate.datasets.snapshot import Shot, Sprite, take_snapshot, typical_light
+from foveate.datasets.painting.overlay import Laid
+from foveate.datasets.painting.signs import Style, draw_limit, draw_other, draw_plate
+from foveate.datasets.painting.snapshot import Shot, Sprite, take_snapshot, typical_light
 from foveate.types import Size
 
 Box = tuple[float, float, float, float]
