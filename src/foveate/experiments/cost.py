@@ -12,38 +12,24 @@ import gc
 import itertools
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from foveate.experiments.gauge import EXACT, megabytes_of, milliseconds_of
 from foveate.images import ImageBatch, TensorBatch
 from foveate.kernels import plain_pytorch
 from foveate.training import Classifier, Settings, build_model
 from foveate.training.recording import RecordedStep, Values
 from foveate.types import Size
 
-_LEAST = 3
-_PATIENCE = {"cpu": 10.0, "cuda": 2.0}
-"""Seconds after which a step is not repeated any more, but `_LEAST` times."""
-
-_EXACT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
-"""Makes glibc give freed memory back at once, so that resident memory is what is in use."""
-
 _BATCHES = 3
 """Batches that take turns on a GPU, so that none is read from a cache."""
-
-_IN_A_ROW = 10
-"""Short steps between two looks at the clock on a GPU: as in training, the host prepares one while
-the device makes another."""
-_SHORT = 0.02
 
 _SMALL = 1000
 """Height and width of images that are enough to load all libraries with."""
@@ -136,12 +122,12 @@ def measure_cost(
         }
         # To give memory back at once takes time, so the two are measured apart.
         middle, spread = _apart("time", request, {})
-        (megabytes,) = _apart("memory", request, _EXACT)
+        (megabytes,) = _apart("memory", request, EXACT)
     else:
         _load_libraries(settings, shape, device, options)
         step = prepare_step(settings, shape, device, options)
-        megabytes = _megabytes(step, device)
-        middle, spread = _milliseconds(step, device, repeat)
+        megabytes = megabytes_of(step, device)
+        middle, spread = milliseconds_of(step, device, repeat)
     each = shape.batch_size
     return Cost(middle / each, spread / each, megabytes / each)
 
@@ -164,9 +150,9 @@ def measure_here() -> None:
     step = prepare_step(settings, shape, device, Options(**request["options"]))
     step()  # what is loaded and kept for good is not the step's
     if what == "memory":
-        numbers = [_megabytes(step, device)]
+        numbers = [megabytes_of(step, device)]
     else:
-        numbers = [*_milliseconds(step, device, request["repeat"])]
+        numbers = [*milliseconds_of(step, device, request["repeat"])]
     sys.stdout.write(json.dumps(numbers) + "\n")
 
 
@@ -201,28 +187,6 @@ def _load_libraries(
     small = dataclasses.replace(shape, size=size, batch_size=1)
     prepare_step(settings, small, device, options)()
     gc.collect()
-
-
-def _megabytes(step: Callable[[], Any], device: torch.device) -> float:
-    """The most memory that a step takes."""
-    before = _memory_in_use(device)
-    for _ in range(3 if device.type == "cuda" else 1):
-        step()
-    return _memory_at_most(device) - before
-
-
-def _milliseconds(
-    step: Callable[[], Any], device: torch.device, repeat: int
-) -> tuple[float, float]:
-    """The median of a step's times, and half the distance between their quartiles."""
-    short = device.type == "cuda" and _timed(step, device, 1) < _SHORT
-    steps = _IN_A_ROW if short else 1
-    times: list[float] = []
-    end = time.perf_counter() + _PATIENCE[device.type]
-    while len(times) < min(repeat, _LEAST) or (len(times) < repeat and time.perf_counter() < end):
-        times.append(1000 * _timed(step, device, steps))
-    low, middle, high = statistics.quantiles(times, n=4)
-    return middle, (high - low) / 2
 
 
 def _images(settings: Settings, shape: Shape, on_gpu: bool, options: Options) -> TensorBatch:
@@ -263,44 +227,3 @@ def _step(
             step()
 
     return step if options.kernels else plain_step
-
-
-def _timed(step: Callable[[], Any], device: torch.device, steps: int) -> float:
-    """Seconds of a step, one among so many in a row."""
-    on_gpu = device.type == "cuda"
-    if on_gpu:
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(steps):
-        step()
-    if on_gpu:
-        torch.cuda.synchronize()
-    return (time.perf_counter() - start) / steps
-
-
-def _memory_in_use(device: torch.device) -> float:
-    """Megabytes, and from here on the most of them is watched."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        return torch.cuda.memory_allocated() / 2**20
-    peak = Path("/proc/self/clear_refs")
-    if peak.exists():
-        peak.write_text("5")
-    return _resident("VmRSS")
-
-
-def _memory_at_most(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        return torch.cuda.max_memory_allocated() / 2**20
-    return _resident("VmHWM")
-
-
-def _resident(field: str) -> float:
-    """A line of this process's status in megabytes; NaN where the system does not tell."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return float("nan")
-    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
-    return int(line.split()[1]) / 1024
