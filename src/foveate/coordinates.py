@@ -14,6 +14,7 @@ results are the same on every device and exact at any image size.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -89,11 +90,12 @@ class Grid:
 
         round(centre - patch / 2), halves to even; it may lie outside the image.
         """
-        corners = []
-        for axis in (0, 1):
-            numerator, denominator = self._twice_position(yx_cell, 1, image_size, axis)
-            numerator = numerator - patch_size[axis] * denominator
-            corners.append(round_ratio(numerator, 2 * denominator))
+        corners = [
+            _corners(self, axis, image_size[axis], patch_size[axis], yx_cell.device)[
+                yx_cell[..., axis]
+            ]
+            for axis in (0, 1)
+        ]
         return torch.stack(corners, dim=-1)
 
     def patch_corners(
@@ -123,12 +125,12 @@ class Grid:
         return self._cell_at(yx_level0, image_size)
 
     def _twice_position(
-        self, yx_cell: Int64[Tensor, "*n 2"], half_cells: int, size: Size, axis: int
+        self, cell: Int64[Tensor, "*n"], half_cells: int, length: int, axis: int
     ) -> tuple[Int64[Tensor, "*n"], int]:
-        """Twice the place `half_cells` halves into a cell of a view of this size, as a ratio."""
+        """Twice the place `half_cells` halves into a cell of a view of this length, as a ratio."""
         cells, overview, margin = self.cells[axis], self.overview_size[axis], self.margin[axis]
-        halves = 2 * yx_cell[..., axis] + half_cells
-        numerator = (2 * margin * cells + halves * (overview - 2 * margin)) * size[axis]
+        halves = 2 * cell + half_cells
+        numerator = (2 * margin * cells + halves * (overview - 2 * margin)) * length
         return numerator, cells * overview
 
     def _position(
@@ -136,7 +138,9 @@ class Grid:
     ) -> Float64[Tensor, "*n 2"]:
         places = []
         for axis in (0, 1):
-            numerator, denominator = self._twice_position(yx_cell, half_cells, size, axis)
+            numerator, denominator = self._twice_position(
+                yx_cell[..., axis], half_cells, size[axis], axis
+            )
             places.append(numerator.double() / (2 * denominator))
         return torch.stack(places, dim=-1)
 
@@ -151,6 +155,16 @@ class Grid:
             place = (on_overview - margin) * cells / (overview - 2 * margin)
             places.append(place.floor().long().clamp(0, cells - 1))
         return torch.stack(places, dim=-1)
+
+
+@functools.lru_cache(maxsize=1024)
+def _corners(
+    grid: Grid, axis: int, length: int, patch: int, device: torch.device
+) -> Int64[Tensor, " cells"]:
+    """Where the patch of each row or column of cells begins: a table, made once for each size."""
+    cell = torch.arange(grid.cells[axis])
+    numerator, denominator = grid._twice_position(cell, 1, length, axis)
+    return round_ratio(numerator - patch * denominator, 2 * denominator).to(device)
 
 
 def round_ratio(numerator: Int64[Tensor, "*n"], denominator: int) -> Int64[Tensor, "*n"]:
