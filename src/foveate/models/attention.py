@@ -25,6 +25,12 @@ def log_normalise(logits: Float[Tensor, "b ..."]) -> Float[Tensor, "b h w"]:
 
     What is normalised already stays as it is.
     """
+    logits = _map_of(logits)
+    return logits.flatten(1).log_softmax(-1).view_as(logits)
+
+
+def _map_of(logits: Float[Tensor, "b ..."]) -> Float[Tensor, "b h w"]:
+    """What a network gave, as a map in float32 at least."""
     if logits.ndim == 4 and logits.shape[1] == 1:
         logits = logits.squeeze(1)
     if logits.ndim != 3:
@@ -32,9 +38,7 @@ def log_normalise(logits: Float[Tensor, "b ..."]) -> Float[Tensor, "b h w"]:
             f"an attention network must give (b, h, w) or (b, 1, h, w) logits, "
             f"but gave {tuple(logits.shape)}"
         )
-    if logits.dtype != torch.float64:
-        logits = logits.float()
-    return logits.flatten(1).log_softmax(-1).view_as(logits)
+    return logits if logits.dtype == torch.float64 else logits.float()
 
 
 def margin_of(attention: nn.Module) -> Size:
@@ -90,11 +94,13 @@ class Attention(nn.Module):
 
     def forward(self, overview: Float[Tensor, "b c oh ow"]) -> Float[Tensor, "b h w"]:
         """The log-probability of each cell."""
-        log_attention = log_normalise(self.network(overview))
-        if self.prior is not None:
-            cells = (log_attention.shape[1], log_attention.shape[2])
+        logits = _map_of(self.network(overview))
+        if self.prior is None:
+            log_attention = log_normalise(logits)
+        else:
+            cells = (logits.shape[1], logits.shape[2])
             contrast = self.prior.log_contrast(overview, cells, self.margin)
-            log_attention = log_normalise(log_attention + self.prior.strength * contrast)
+            log_attention = log_normalise(logits + self.prior.strength * contrast)
             if self.training and self.curiosity > 0:
                 log_attention = _mix(log_attention, log_normalise(contrast), self.curiosity)
         if self.smoothing > 0:
