@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.kernels import plain_pytorch
-from foveate.models import ConvFeature, norm_layer, resnet8
+from foveate.models import ConvFeature, norm_layer_kernel, resnet8
 from foveate.models.norm import NormReLU, fits
 from models.norming import compare, images, layer_of, relative_error, results
 
@@ -18,8 +18,12 @@ from models.norming import compare, images, layer_of, relative_error, results
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several for each program, and more than one way to cut them."""
-    monkeypatch.setattr(norm_layer, "SUMS", norm_layer.Block(1024, warps=1, programs=4))
-    monkeypatch.setattr(norm_layer, "WRITES", norm_layer.Block(512, warps=1, programs=8))
+    monkeypatch.setattr(
+        norm_layer_kernel, "SUMS", norm_layer_kernel.Block(1024, warps=1, programs=4)
+    )
+    monkeypatch.setattr(
+        norm_layer_kernel, "WRITES", norm_layer_kernel.Block(512, warps=1, programs=8)
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 19, 17), (1, 3, 2, 3), (3, 32, 7, 11), (5, 40, 5, 3)])
@@ -34,7 +38,7 @@ def test_more_channels_than_a_program_has(channels: int) -> None:
 
 def test_tiles_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert norm_layer.SUMS.tile > 1024
+    assert norm_layer_kernel.SUMS.tile > 1024
     compare(layer_of(32), images(3, 32, 19, 23), 1e-6)
 
 
@@ -143,9 +147,9 @@ def test_the_networks_use_it(
     plain = copy.deepcopy(network)
     x, weight = images(4, 3, 24, 20), torch.randn(4, 8)
     calls: list[Tensor] = []
-    forward = norm_layer.forward
+    forward = norm_layer_kernel.forward
     monkeypatch.setattr(
-        norm_layer,
+        norm_layer_kernel,
         "forward",
         lambda *arguments: calls.append(arguments[0]) or forward(*arguments),  # type: ignore[func-returns-value]
     )

@@ -141,7 +141,7 @@ def test_the_same_numbers_every_time_and_from_a_graph() -> None:
 @needs_gpu
 @needs_triton
 def test_under_autocast_on_a_gpu() -> None:
-    network: Any = nn.Sequential(nn.Conv2d(3, 32, 3), layer_of(32)).cuda()
+    network: Any = nn.Sequential(nn.Conv2d(3, 32, 3, bias=False), layer_of(32)).cuda()
     network.to(memory_format=torch.channels_last)
     x, dy = images(8, 3, 52, 52).cuda(), torch.randn(8, 32, 50, 50, device="cuda")
     found = []

@@ -25,6 +25,8 @@ _READ = (torch.bfloat16, torch.float16, torch.float32)
 class NormReLU(nn.BatchNorm2d):
     """Batch norm, then ReLU; its parameters, buffers and options are those of nn.BatchNorm2d.
 
+    What looks for nn.BatchNorm2d to replace it, as nn.SyncBatchNorm does, must put a ReLU after it.
+
     Example:
         >>> layer, x = NormReLU(3), torch.randn(2, 3, 4, 4)
         >>> torch.equal(layer(x), nn.BatchNorm2d(3)(x).relu())
@@ -38,7 +40,7 @@ class NormReLU(nn.BatchNorm2d):
         buffers = self.running_mean, self.running_var, self.num_batches_tracked
         with torch.cuda.device_of(x):
             result: Tensor = _NormReLU.apply(  # type: ignore[no-untyped-call]
-                x, self.weight, self.bias, *buffers, self.momentum, self.eps
+                x, self.weight, self.bias, *buffers, float(self.momentum or 0), float(self.eps)
             )
         return result
 
@@ -78,18 +80,18 @@ class _NormReLU(torch.autograd.Function):
         momentum: float,
         eps: float,
     ) -> Tensor:
-        from foveate.models import norm_layer
+        from foveate.models import norm_layer_kernel
 
-        running = norm_layer.Running(running_mean, running_var, batches, momentum)
-        y, moments = norm_layer.forward(x, weight, bias, running, eps)
+        running = norm_layer_kernel.Running(running_mean, running_var, batches, momentum)
+        y, moments = norm_layer_kernel.forward(x, weight, bias, running, eps)
         context.save_for_backward(x, weight, bias, moments)
         return y
 
     @staticmethod
     @once_differentiable
     def backward(context: Any, gradient: Tensor) -> Any:
-        from foveate.models import norm_layer
+        from foveate.models import norm_layer_kernel
 
         gradient = gradient.contiguous(memory_format=torch.channels_last)
-        found = norm_layer.back(gradient, *context.saved_tensors)
+        found = norm_layer_kernel.back(gradient, *context.saved_tensors)
         return *found, None, None, None, None, None

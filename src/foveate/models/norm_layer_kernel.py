@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+import triton
 from torch import Tensor
 
 from foveate.models.convolve_blocks import power_of_two
@@ -133,12 +134,13 @@ class _Cut:
         size = min(CHANNELS, power_of_two(channels))
         # Few channels are not read many at a time, and registers would run out.
         rows = block.tile // max(8, size)
-        most = max(1, block.programs // power_of_two(-(-channels // size)))
+        most = max(1, block.programs // power_of_two(triton.cdiv(channels, size)))
         return cls(x.numel() // channels, channels, size, rows, most, block.warps)
 
     @property
     def programs(self) -> int:
-        return min(self.most, -(-self.pixels // self.rows))
+        tiles: int = triton.cdiv(self.pixels, self.rows)
+        return min(self.most, tiles)
 
 
 def _empty_like(x: Tensor) -> Tensor:
@@ -146,7 +148,7 @@ def _empty_like(x: Tensor) -> Tensor:
 
 
 def _launch(kernel: Any, cut: _Cut, *arguments: Any, **constants: Any) -> None:
-    kernel[(cut.programs, -(-cut.channels // cut.size))](
+    kernel[(cut.programs, triton.cdiv(cut.channels, cut.size))](
         *arguments,
         **constants,
         channels=cut.channels,
