@@ -4,9 +4,9 @@ An image whose channels lie together is a table of pixels by channels. The first
 direction has a number of programs sum over their tiles of it; in the second, every program merges
 what they found, in one order, and writes its own tiles: the same numbers every time.
 
-Variances are sound however large the mean is. A program sums deviations from its first pixel; as that
-is one of its n numbers, their squares are at most n + 1 times those from the mean, and about twice
-as a rule. Means and squares of the programs are merged as Chan, Golub and LeVeque do (1983).
+Variances are sound however large the mean is. A program sums deviations from its first pixel; as
+that is one of its n numbers, their squares are at most n + 1 times those from the mean, and about
+twice as a rule. What the programs found is merged as Chan, Golub and LeVeque do (1983).
 
 Sums go through the tiles from the last to the first, and what is written from the first to the
 last: what was read most recently is still in the cache.
