@@ -107,7 +107,7 @@ def runs_on(device: torch.device) -> bool:
             layer_kernel.forward(x, weight, None, layer_kernel.Layer(0, "none", "none", "ieee"))
     except Exception as error:  # Triton needs a C compiler, for one
         warnings.warn(
-            f"attention networks are slower here than they could be: Triton says {error!r}",
+            f"networks are slower here than they could be: Triton says {error!r}",
             stacklevel=2,
         )
         return False

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate.errors import InputError
+from foveate.models.norm import NormReLU
 from foveate.types import Float, Size
 
 
@@ -71,7 +72,8 @@ class ConvFeature(nn.Sequential):
         before = in_channels
         for after, kernel, stride, pool in zip(channels, kernels, strides, pools, strict=True):
             conv = nn.Conv2d(before, after, kernel, stride, padding=kernel // 2, bias=False)
-            layers += [conv, nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+            # Nothing, where a ReLU stood: the layers after it keep their numbers in checkpoints.
+            layers += [conv, NormReLU(after), nn.Identity()]
             layers += [nn.MaxPool2d(pool)] if pool > 1 else []
             before = after
         super().__init__(*layers, GlobalMax(), UnitNorm())

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate.errors import InputError
 from foveate.models.features import UnitNorm
+from foveate.models.norm import NormReLU
 from foveate.types import Float
 
 
@@ -21,17 +21,17 @@ class Block(nn.Module):
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
-        self.norm1 = nn.BatchNorm2d(before)
+        self.norm1 = NormReLU(before)
         self.conv1 = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(after)
+        self.norm2 = NormReLU(after)
         self.conv2 = nn.Conv2d(after, after, 3, padding=1, bias=False)
         same = stride == 1 and before == after
         self.shortcut = nn.Identity() if same else nn.Conv2d(before, after, 1, stride, bias=False)
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d h2 w2"]:
         """The block's output."""
-        x = F.relu(self.norm1(x), inplace=True)
-        y = self.conv2(F.relu(self.norm2(self.conv1(x)), inplace=True))
+        x = self.norm1(x)
+        y = self.conv2(self.norm2(self.conv1(x)))
         total: Tensor = y + self.shortcut(x)
         return total
 
@@ -78,14 +78,14 @@ class ResNet(nn.Module):
                 for before, after, stride in zip(befores, channels, strides, strict=False)
             )
         )
-        self.norm = nn.BatchNorm2d(channels[-1])
+        self.norm = NormReLU(channels[-1])
         self.unit = UnitNorm() if unit else nn.Identity()
         self.largest = largest
         self.out_features = channels[-1]
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """The feature of each image or patch."""
-        x = F.relu(self.norm(self.blocks(self.stem(x))), inplace=True)
+        x = self.norm(self.blocks(self.stem(x)))
         feature: Tensor = self.unit(x.amax((2, 3)) if self.largest else x.mean((2, 3)))
         return feature
 
