@@ -184,6 +184,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epochs": 20,
         "weight_decay": 5e-2,
         "label_smoothing": 0.1,
+        "curiosity": 0.1,
         "keep": "last",  # its loss rises where labels are smooth, though its error does not
         "attention": "deep",
         "feature": "deep",
