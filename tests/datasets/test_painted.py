@@ -97,12 +97,23 @@ def test_a_batch_takes_the_sources_of_another(tmp_path: Path) -> None:
 
 def test_what_is_laid_over_covers_by_its_share() -> None:
     picture = np.array([[[200, 100, 0, 255], [200, 100, 0, 51]]], dtype=np.uint8)
-    overlay = Overlay([[], [Laid(picture, (2, 3)), Laid(picture[:, :1], (0, 0))]])
+    overlay = Overlay([[], [Laid(picture, (2, 3)), Laid(picture[:, :1], (0, 0))]], [[], []])
     images = torch.full((3, 3, 3, 5), 100, dtype=torch.uint8)
     expected = images.clone()
     expected[1:, :, 2, 3] = expected[1:, :, 0, 0] = torch.tensor([200, 100, 0], dtype=torch.uint8)
     expected[1:, :, 2, 4] = torch.tensor([120, 100, 80], dtype=torch.uint8)
     assert torch.equal(overlay.lay(images, torch.tensor([0, 1, 1])), expected)
+
+
+def test_painted_signs_are_hints_and_photographs_have_none(tmp_path: Path) -> None:
+    dataset = PaintedDataset(write_photos(tmp_path), 8, GERMAN)
+    assert dataset.photos.images([0]).hints is None
+    hints = dataset.images(range(12)).hints
+    assert hints[:4].isnan().all()
+    for index in range(4, 12):
+        there = hints[index][~hints[index].isnan().any(-1)]
+        torch.testing.assert_close(there, dataset.truth(index).float())
+    assert any(len(dataset.truth(index)) for index in range(4, 12))
 
 
 def test_nothing_is_laid_over_where_nothing_is_painted(tmp_path: Path) -> None:

@@ -109,6 +109,9 @@ def train_command(
     entropy: Annotated[
         float | None, typer.Option(help="how much entropy of the attention is worth")
     ] = None,
+    guidance: Annotated[
+        float | None, typer.Option(help="how much attention on painted signs is worth")
+    ] = None,
     fold: Annotated[int | None, typer.Option(help="test fold, for cross-validation")] = None,
     seed: Annotated[int, typer.Option(help="decides data, weights, order and draws")] = 0,
     patience: Annotated[
@@ -184,6 +187,7 @@ def train_command(
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "entropy": entropy,
+        "guidance": guidance,
     }
     chosen = find_dataset(dataset)
     name = chosen.value if isinstance(chosen, DatasetName) else chosen.absolute().stem

@@ -5,6 +5,7 @@ from foveate.models.attention_sampling import AttentionSampling
 from foveate.models.cnn import CNN
 from foveate.models.contrast import ContrastPrior
 from foveate.models.features import ConvFeature, IlseFeature, LeNetFeature, LocatedFeature, UnitNorm
+from foveate.models.guidance import guidance
 from foveate.models.head import ScaledLinear
 from foveate.models.initialise import glorot_
 from foveate.models.jitter import Jitter
@@ -32,6 +33,7 @@ __all__ = [
     "UniformAttention",
     "UnitNorm",
     "glorot_",
+    "guidance",
     "resnet8",
     "resnet8_cnn",
     "resnet8_max",

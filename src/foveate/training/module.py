@@ -22,6 +22,7 @@ from torchmetrics.classification import MulticlassAccuracy
 from foveate.datasets import Batch
 from foveate.errors import InputError
 from foveate.images import AugmentedBatch, ImageBatch, Variation
+from foveate.models import AttentionSampling, guidance
 from foveate.sampling import entropy
 from foveate.sampling.chance import Share
 from foveate.training.ahead import ReadAhead
@@ -133,7 +134,17 @@ class Classifier(L.LightningModule):
             uncertainty = entropy(out.log_attention).mean()
             values["objective"] = values["objective"] - self.settings.entropy * uncertainty
             values["entropy"] = uncertainty
+            if self.settings.guidance > 0 and self.settings.method == "ats":
+                missed = self._missed_hints(images, out.log_attention)
+                values["objective"] = values["objective"] + self.settings.guidance * missed
         return values
+
+    def _missed_hints(self, images: ImageBatch, log_attention: Tensor) -> Tensor:
+        hints, model = images.hints, self.model
+        if hints is None or not isinstance(model, AttentionSampling):
+            return log_attention.new_zeros(())
+        grid = model.cell_grid(log_attention)
+        return guidance(log_attention, hints, grid, images.sizes[0], model.patch_size)
 
     def fuse(self, backend: str = "inductor") -> None:
         """From now on have torch.compile fuse the layers of the networks.

@@ -40,6 +40,7 @@ class Settings:
         learning_rate: the largest.
         weight_decay: of AdamW.
         entropy: λ, how much high entropy of the attention is worth.
+        guidance: how much it is worth that attention is on painted signs.
         clip: the largest norm of a gradient.
         class_weights: whether rare classes count more.
         label_smoothing: the share of a label that is spread over all classes. A model that is
@@ -86,6 +87,7 @@ class Settings:
     learning_rate: float = 1e-2
     weight_decay: float = 1e-4
     entropy: float = 1e-4
+    guidance: float = 0.0
     clip: float = 1.0
     class_weights: bool = False
     label_smoothing: float = 0.0
@@ -239,6 +241,7 @@ PRESETS["gtsdb-speed-limits"] = PRESETS["speed-limits"] | {
     "grid": (13, 22),
     "n_patches": 10,
     "painted": 4000,  # of some limits there are a dozen photographs
+    "guidance": 0.1,
     "epochs": 30,
     "weight_decay": 1e-2,
     "entropy": 1e-2,
@@ -257,6 +260,7 @@ PAPER: dict[str, Any] = {
     "label_smoothing": 0.0,
     "curiosity": 0.0,
     "painted": 0,
+    "guidance": 0.0,
     "sampler": "sequential",
     "learning_rate": 1e-3,
     "attention": "conv",

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from foveate.errors import InputError
-from foveate.images import AugmentedBatch, Variation, as_batch
+from foveate.images import AugmentedBatch, TensorBatch, Variation, as_batch
 
 
 def varied(
@@ -80,6 +81,32 @@ def test_mirrored_and_turned_images_are_so_in_overview_and_patches(
     torch.testing.assert_close(
         augmented.read_patches(corners, (20, 20)), as_batch(moved).read_patches(corners, (20, 20))
     )
+
+
+class Hinted(TensorBatch):
+    """An image of which it is known where its bright rectangle is."""
+
+    @property
+    def hints(self) -> Tensor:
+        return torch.tensor([[[10.0, 25.0, 14.0, 32.0], [torch.nan] * 4]])
+
+
+@pytest.mark.parametrize("mirror", [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("turn", [False, True])
+def test_hints_go_where_their_pixels_go(mirror: tuple[bool, bool], turn: bool) -> None:
+    image = torch.zeros(1, 1, 60, 60)
+    image[..., 10:14, 25:32] = 1
+    variation = varied((2, -1), mirror=mirror, turn=turn)
+    augmented = AugmentedBatch(Hinted(image), variation, (6, 6), turns=True)
+    hints = augmented.hints
+    assert hints is not None
+    assert hints[0, 1].isnan().all()
+    y0, x0, y1, x1 = (int(value) for value in hints[0, 0])
+    everything = augmented.read_patches(torch.zeros(1, 1, 2, dtype=torch.int64), (60, 60))[0, 0, 0]
+    expected = torch.zeros(60, 60)
+    expected[y0:y1, x0:x1] = 1
+    assert (y1 - y0) * (x1 - x0) == 28
+    assert torch.equal(everything, expected)
 
 
 def test_images_of_many_sizes_are_mirrored_each_by_its_own() -> None:

@@ -9,7 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from foveate.types import Int64, UInt8
+from foveate.types import Float, Int64, UInt8
+
+Box = tuple[float, float, float, float]
+"""(y0, x0, y1, x1) at level 0."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,10 @@ class Overlay:
 
     Args:
         laid: for each image what lies over it, wholly inside.
+        boxes: for each image (y0, x0, y1, x1) around what of it decides.
     """
 
-    def __init__(self, laid: list[list[Laid]]) -> None:
+    def __init__(self, laid: list[list[Laid]], boxes: list[list[Box]]) -> None:
         flat = [np.zeros((1, 4), np.uint8)]
         # Where its pixels start, height, width and corner: nothing is of no height.
         rows = np.zeros((len(laid), max(map(len, laid)), 5), np.int64)
@@ -44,8 +48,11 @@ class Overlay:
                 flat.append(picture.pixels.reshape(-1, 4))
                 start += height * width
         self.window = (int(rows[..., 1].max(initial=0)), int(rows[..., 2].max(initial=0)))
-        pixels, table = torch.from_numpy(np.concatenate(flat)), torch.from_numpy(rows)
-        self._on_device = {torch.device("cpu"): (pixels, table)}
+        decisive = np.full((len(boxes), max(1, *map(len, boxes)), 4), np.nan, np.float32)
+        for image, around in enumerate(boxes):
+            decisive[image, : len(around)] = np.reshape(around, (-1, 4))
+        tensors = np.concatenate(flat), rows, decisive
+        self._on_device = {torch.device("cpu"): tuple(map(torch.from_numpy, tensors))}
 
     def lay(
         self, images: UInt8[Tensor, "b 3 H W"], index: Int64[Tensor, " b"]
@@ -56,7 +63,7 @@ class Overlay:
             images: the images.
             index: which they are, on the same device.
         """
-        pixels, table = self._tensors(images.device)
+        pixels, table, _ = self._tensors(images.device)
         (rows, columns), (height, width) = self.window, images.shape[2:]
         flat = images.view(len(images), 3, height * width)
         y = torch.arange(rows, device=images.device)[:, None]
@@ -75,10 +82,14 @@ class Overlay:
             flat.scatter_(2, where, mixed.to(torch.uint8))
         return images
 
-    def _tensors(self, device: torch.device) -> tuple[Tensor, Tensor]:
+    def boxes_of(self, index: Int64[Tensor, " b"]) -> Float[Tensor, "b m 4"]:
+        """The boxes of images, and NaN where there are no more of them."""
+        return self._tensors(index.device)[2][index]
+
+    def _tensors(self, device: torch.device) -> tuple[Tensor, ...]:
         if device not in self._on_device:
-            pixels, table = self._on_device[torch.device("cpu")]
-            self._on_device[device] = (pixels.to(device), table.to(device))
+            tensors = self._on_device[torch.device("cpu")]
+            self._on_device[device] = tuple(tensor.to(device) for tensor in tensors)
         return self._on_device[device]
 
     def __getstate__(self) -> dict[str, object]:

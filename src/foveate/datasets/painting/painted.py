@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from foveate.datasets.painting.scene import Scene, plan_scene
 from foveate.datasets.painting.signs import Style
 from foveate.errors import InputError
 from foveate.images import ImageBatch, Stack, StackedBatch, TensorBatch
-from foveate.types import Float64, Int64, Size, UInt8
+from foveate.types import Float, Float64, Int64, Size, UInt8
 
 NONE = "none"
 """The class of photographs without a limit."""
@@ -87,8 +88,12 @@ class PaintedDataset(ImageDataset):
     def _overlay(self) -> Overlay:
         self._photos([0])  # photographs that are kept are decoded here, not in every thread
         with ThreadPoolExecutor() as threads:
-            laid = threads.map(self._paint, range(len(self.photos), len(self)))
-            return Overlay([*([[]] * len(self.photos)), *laid])
+            painted = range(len(self.photos), len(self))
+            laid = threads.map(self._paint, painted)
+            # Of the photographs nothing is known but their labels.
+            unknown: list[list[Any]] = [[] for _ in range(len(self.photos))]
+            boxes = [self._scene(index).truth for index in painted]
+            return Overlay([*unknown, *laid], [*unknown, *boxes])
 
     def _paint(self, index: int) -> list[Laid]:
         photo = self._photos([self.photo_of[index]]).stack.whole()[0].cpu().numpy()
@@ -140,6 +145,11 @@ class PaintedBatch(StackedBatch):
     def overview_stack(self, size: Size) -> Stack:
         """See `StackedBatch.overview_stack`."""
         return TensorBatch(self.stack.pixels).overview_stack(size)
+
+    @property
+    def hints(self) -> Float[Tensor, "b m 4"]:
+        """See `ImageBatch.hints`: the painted signs of the limit; nothing of the photographs."""
+        return self.overlay.boxes_of(self.index)
 
     @property
     def sources(self) -> tuple[Tensor, ...]:

@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from foveate.datasets.painting.overlay import Laid
+from foveate.datasets.painting.overlay import Box, Laid
 from foveate.datasets.painting.signs import Style, draw_limit, draw_other, draw_plate
 from foveate.datasets.painting.snapshot import Shot, Sprite, take_snapshot, typical_light
 from foveate.types import Size
-
-Box = tuple[float, float, float, float]
-"""(y0, x0, y1, x1) at level 0."""
 
 SMALLEST, LARGEST = 16.0, 125.0
 """Diameters of signs, in pixels."""

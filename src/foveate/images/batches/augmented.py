@@ -77,6 +77,12 @@ class AugmentedBatch(ImageBatch):
         return self._seen(self.batch.prefetch(overview_size), self.lens.variation)
 
     @property
+    def hints(self) -> Float[Tensor, "b m 4"] | None:
+        """See `ImageBatch.hints`: where they lie in the varied images."""
+        boxes = self.batch.hints
+        return None if boxes is None else self.lens.carry(boxes, self.sizes)
+
+    @property
     def in_files(self) -> bool:
         """See `ImageBatch.in_files`."""
         return self.batch.in_files

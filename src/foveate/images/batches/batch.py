@@ -52,6 +52,15 @@ class ImageBatch(ABC):
         return self
 
     @property
+    def hints(self) -> Float[Tensor, "b m 4"] | None:
+        """Boxes (y0, x0, y1, x1) at level 0 around what decides; NaN where there is none.
+
+        For images that are made and not taken: whoever made them knows where to look. None for
+        images of which nothing is known.
+        """
+        return None
+
+    @property
     def sources(self) -> tuple[Tensor, ...]:
         """The tensors that all is read from on a device; none where it is read from files."""
         return ()

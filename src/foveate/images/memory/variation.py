@@ -117,6 +117,23 @@ class Lens:
             return there
         return torch.where(variation.turn[:, None, None].to(yx.device), there.flip(-1), there)
 
+    def carry(self, boxes: Float[Tensor, "b m 4"], sizes: list[Size]) -> Float[Tensor, "b m 4"]:
+        """Where boxes (y0, x0, y1, x1) of the images themselves, of these sizes, come to lie."""
+        variation, places = self.variation, []
+        corners = boxes.unflatten(-1, (2, 2))
+        if self.turns:
+            turned = variation.turn[:, None, None, None].to(boxes.device)
+            corners = torch.where(turned, corners.flip(-1), corners)
+        for axis in (0, 1):
+            extent = _along(sizes, axis, boxes.device)
+            shift = variation.shift[:, axis].to(boxes.device) * extent
+            shift = round_ratio(shift, self.overview_size[axis])[:, None, None]
+            mirror = variation.mirror[:, axis, None, None].to(boxes.device)
+            place = corners[..., axis]
+            mirrored = (extent[:, None, None] - place).flip(-1)
+            places.append(torch.where(mirror, mirrored, place) + shift)
+        return torch.stack(places, dim=-1).flatten(-2)
+
     def alter(self, pixels: Num[Tensor, "b n c p q"]) -> Float[Tensor, "b n c p q"]:
         """Turned and mirrored pixels of other colours, from 0 to 1."""
         gain, bias, mirror, turn = (value.to(pixels.device) for value in self.variation.tensors[1:])
