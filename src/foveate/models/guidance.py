@@ -37,10 +37,8 @@ def guidance(
     near = torch.ones_like(log_attention, dtype=torch.bool)[:, None]
     for axis in (0, 1):
         cells, size = grid.cells[axis], image_size[axis]
-        row = torch.arange(cells, device=log_attention.device)
-        centre = grid.centre_level0(torch.stack([row, row], -1), image_size)[:, axis].to(
-            hints.dtype
-        )
+        row = torch.arange(cells, device=log_attention.device)[:, None].expand(-1, 2)
+        centre = grid.centre_level0(row, image_size)[:, axis].to(hints.dtype)
         sought = (hints[..., axis] + hints[..., axis + 2]) / 2
         across = size * (1 - 2 * grid.margin[axis] / grid.overview_size[axis]) / cells
         reach = max(patch_size[axis] / 4, across / 2)
