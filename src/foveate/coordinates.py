@@ -90,8 +90,10 @@ class Grid:
 
         round(centre - patch / 2), halves to even; it may lie outside the image.
         """
+        # A compiler works the table out each time, but fuses that into little.
+        table = _corners if torch.compiler.is_compiling() else _kept_corners
         corners = [
-            _corners(self, axis, image_size[axis], patch_size[axis], yx_cell.device)[
+            table(self, axis, image_size[axis], patch_size[axis], yx_cell.device)[
                 yx_cell[..., axis]
             ]
             for axis in (0, 1)
@@ -157,14 +159,17 @@ class Grid:
         return torch.stack(places, dim=-1)
 
 
-@functools.lru_cache(maxsize=1024)
 def _corners(
     grid: Grid, axis: int, length: int, patch: int, device: torch.device
 ) -> Int64[Tensor, " cells"]:
-    """Where the patch of each row or column of cells begins: a table, made once for each size."""
-    cell = torch.arange(grid.cells[axis])
+    """Where the patch of each row or column of cells begins."""
+    cell = torch.arange(grid.cells[axis], device=device)
     numerator, denominator = grid._twice_position(cell, 1, length, axis)
-    return round_ratio(numerator - patch * denominator, 2 * denominator).to(device)
+    return round_ratio(numerator - patch * denominator, 2 * denominator)
+
+
+_kept_corners = functools.lru_cache(maxsize=1024)(_corners)
+"""The same, made once for each size."""
 
 
 def round_ratio(numerator: Int64[Tensor, "*n"], denominator: int) -> Int64[Tensor, "*n"]:
