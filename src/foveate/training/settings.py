@@ -242,6 +242,7 @@ PRESETS["gtsdb-speed-limits"] = PRESETS["speed-limits"] | {
     "n_patches": 10,
     "painted": 4000,  # of some limits there are a dozen photographs
     "guidance": 0.1,
+    "class_weights": False,  # painted images have as many of each class
     "epochs": 30,
     "weight_decay": 1e-2,
     "entropy": 1e-2,
