@@ -25,7 +25,8 @@ from typing import Any
 
 from foveate.datasets import Manifest
 from foveate.errors import InputError
-from foveate.training.settings import Settings, settings_for
+from foveate.training.presets import settings_for
+from foveate.training.settings import Settings
 from foveate.types import Size
 
 _LEAST = 100
