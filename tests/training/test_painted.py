@@ -55,7 +55,7 @@ def test_painted_images_join_the_training_part_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["ats", "uniform", "cnn", "mil"])
 def test_every_method_trains_with_painted_signs(method: str, tmp_path: Path) -> None:
     write_roads(tmp_path)
-    settings = road_settings(tmp_path, method=method)
+    settings = road_settings(tmp_path, method=method, class_weights=True)
     hardware = Hardware(accelerator="cpu", devices="1")
     run = train(settings, tmp_path / "run", hardware, progress=False)
     assert 0 <= run.metrics["test/error"] <= 1
