@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from foveate.datasets.dataset import ImageDataset
-from foveate.datasets.painting.overlay import Laid, Overlay
+from foveate.datasets.painting.overlay import Box, Laid, Overlay
 from foveate.datasets.painting.scene import Scene, plan_scene
 from foveate.datasets.painting.signs import Style
 from foveate.errors import InputError
@@ -26,6 +26,7 @@ from foveate.types import Float, Float64, Int64, Size, UInt8
 
 NONE = "none"
 """The class of photographs without a limit."""
+_THREADS = 4  # more would wait for each other
 
 
 class PaintedDataset(ImageDataset):
@@ -87,17 +88,18 @@ class PaintedDataset(ImageDataset):
     @cached_property
     def _overlay(self) -> Overlay:
         self._photos([0])  # photographs that are kept are decoded here, not in every thread
-        with ThreadPoolExecutor() as threads:
-            painted = range(len(self.photos), len(self))
-            laid = threads.map(self._paint, painted)
-            # Of the photographs nothing is known but their labels.
-            unknown: list[list[Any]] = [[] for _ in range(len(self.photos))]
-            boxes = [self._scene(index).truth for index in painted]
-            return Overlay([*unknown, *laid], [*unknown, *boxes])
+        with ThreadPoolExecutor(_THREADS) as threads:
+            painted = list(threads.map(self._paint, range(len(self.photos), len(self))))
+        # Of the photographs nothing is known but their labels.
+        unknown: list[list[Any]] = [[] for _ in range(len(self.photos))]
+        laid = [signs for signs, _ in painted]
+        boxes = [truth for _, truth in painted]
+        return Overlay([*unknown, *laid], [*unknown, *boxes])
 
-    def _paint(self, index: int) -> list[Laid]:
+    def _paint(self, index: int) -> tuple[list[Laid], list[Box]]:
+        scene = self._scene(index)
         photo = self._photos([self.photo_of[index]]).stack.whole()[0].cpu().numpy()
-        return self._scene(index).paint(photo)
+        return scene.paint(photo), scene.truth
 
     def _scene(self, index: int) -> Scene:
         size = self._photos([self.photo_of[index]]).stack.size
