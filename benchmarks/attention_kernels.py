@@ -48,27 +48,23 @@ CANDIDATES = {
     "forward": [
         Block(8, 16),
         Block(8, 32),
-        Block(4, 32),
-        Block(8, 16, warps=8),
-        Block(8, 32, warps=8),
-        Block(8, 8, warps=2),
+        Block(8, 16, warps=2),
+        Block(4, 16, warps=1),
     ],
     "back": [
         Block(8, 16, apart=True),
         Block(8, 32, apart=True),
-        Block(8, 16, warps=8, apart=True),
+        Block(8, 32, warps=8, apart=True),
         Block(8, 8, warps=2, programs=4),
-        Block(8, 8, programs=2),
-        Block(4, 8, warps=1, programs=8),
-        Block(8, 16, warps=8, programs=1),
+        Block(8, 16, warps=2, programs=4),
+        Block(4, 16, warps=1, programs=8),
     ],
     "weights": [
-        Block(8, 16, programs=4),
-        Block(8, 16, warps=8, programs=2),
-        Block(8, 8, programs=3),
-        Block(8, 8, warps=2, programs=5),
         Block(4, 8, warps=1, programs=8),
-        Block(4, 8, warps=1, programs=16),
+        Block(4, 16, warps=1, programs=8),
+        Block(4, 16, warps=1, programs=12),
+        Block(8, 16, warps=2, programs=4),
+        Block(8, 16, warps=2, programs=6),
     ],
 }
 
@@ -161,6 +157,7 @@ def sweep(shape: tuple[int, int, int, int], padding: int, pair: tuple[int, int])
     weight = torch.randn(3, 3, *pair, device="cuda")
     layer = Layer(padding, "none" if pair[0] <= 3 else "relu", "relu", "tf32")
     layer = layer if pair[1] > 1 else Layer(padding, "relu", "none", "tf32")
+    x = x.half() if layer.below != "none" else x
     dz = torch.randn_like(layer_kernel.forward(x, weight, None, layer))
     own = weight.permute(3, 2, 0, 1).contiguous()
     works: dict[str, Callable[[], object]] = {

@@ -59,14 +59,26 @@ def test_either_way_back(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     compare(torch.randn(1, 8, 6, 9), chain((8, 16, 1), 1, bias=True), "relu", 2e-6)
 
 
-@pytest.mark.parametrize("channels", [(3, 4, 5, 1), (3, 4)])
+@pytest.mark.parametrize("tf32", [False, True])
 @pytest.mark.parametrize("of_input", [False, True])
-def test_a_few_images_at_a_time(
-    channels: tuple[int, ...], of_input: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PIECE", 2 * 7 * 10)
-    layers = chain(channels, 0, bias=True)
-    compare(torch.randn(5, 3, 7, 10), layers, "relu", 2e-6, of_input=of_input)
+def test_large_inputs(of_input: bool, tf32: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.backends.cudnn.allow_tf32 = tf32
+    monkeypatch.setattr(module, "LARGE", 2 * 7 * 10)
+    error = 3e-3 if tf32 else 2e-6
+    for channels in [(3, 4, 5, 1), (3, 4)]:
+        layers = chain(channels, 0, bias=True)
+        compare(torch.randn(5, 3, 9, 11), layers, "tanh", error, of_input=of_input)
+
+
+@pytest.mark.parametrize("large", [0, 2**20])
+def test_going_back_twice(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGE", large)
+    layers = chain((3, 4, 5, 1), 0, bias=True)
+    y = module.convolve(torch.randn(2, 3, 9, 11), layers, "relu")
+    weight = torch.randn_like(y)
+    first = torch.autograd.grad(y, list(layers.parameters()), weight, retain_graph=True)
+    second = torch.autograd.grad(y, list(layers.parameters()), weight)
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("layout", ["channels_last", "turned", "sliced", "repeated"])
@@ -106,16 +118,34 @@ def test_tf32_is_rounded_to_the_nearest() -> None:
     assert abs((rounded - expected).mean()) < 2e-5
 
 
-def test_half_the_memory_holds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("channels", [(3, 8, 4, 1), (3, 8, 16)])
+def test_half_the_memory_holds_the_same(channels: tuple[int, ...]) -> None:
+    layers, x = chain(channels, 0, bias=True), torch.rand(2, 3, 9, 11)
+    weight = torch.randn_like(module.convolve_plainly(x, list(layers), "tanh"))
+    x.requires_grad_()
+    exact = results(x, layers, "tanh", weight, plainly=False)
     torch.backends.cudnn.allow_tf32 = True
-    layers = chain((3, 8, 4, 1), 0, bias=True)
-    x, weight = torch.rand(2, 3, 9, 11), torch.randn(2, 1, 3, 5)
-    narrow = results(x, layers, "relu", weight, plainly=False)
-    assert layer_kernel.Layer(0, "relu", "relu", "tf32").between == torch.float16
-    assert layer_kernel.Layer(0, "relu", "relu", "ieee").between == torch.float32
-    monkeypatch.setattr(layer_kernel.Layer, "between", torch.float32)
-    wide = results(x, layers, "relu", weight, plainly=False)
-    assert all(torch.equal(one, other) for one, other in zip(narrow, wide, strict=True))
+    assert layer_kernel.Layer(0, "tanh", "tanh", "tf32").between == torch.float16
+    assert layer_kernel.Layer(0, "tanh", "tanh", "ieee").between == torch.float32
+    # Gradients of any size, of which float16 could hold none: powers of two change no bit.
+    known: list[Tensor] = []
+    for power in (-100, 0, 100):
+        scaled = results(x, layers, "tanh", weight * 2.0**power, plainly=False)
+        found = [scaled[0], *(gradient * 2.0**-power for gradient in scaled[1:])]
+        errors = [relative_error(a, b.double()) for a, b in zip(found, exact, strict=True)]
+        assert max(errors) < 1e-3
+        known = known or found
+        assert all(torch.equal(one, other) for one, other in zip(found, known, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # by the interpreter
+@pytest.mark.parametrize("value", [0.0, 1e-44, torch.inf, torch.nan])
+def test_gradients_that_have_no_scale(value: float) -> None:
+    torch.backends.cudnn.allow_tf32 = True
+    layers, x = chain((3, 8, 1), 0, bias=True), torch.rand(1, 3, 7, 8)
+    weight = torch.full((1, 1, 3, 4), value)
+    for gradient in results(x, layers, "tanh", weight, plainly=False)[1:]:
+        assert gradient.isfinite().all() == (value < 1)
 
 
 def test_nothing_is_kept_where_nobody_learns() -> None:

@@ -8,7 +8,6 @@ and back; everywhere else it is `convolve_plainly`, which the kernels are tested
 from __future__ import annotations
 
 import functools
-import itertools
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -25,8 +24,8 @@ Activation = Literal["relu", "tanh"]
 
 MOST_CHANNELS = 32
 """With more, registers run out, and cuDNN is in its element."""
-PIECE = 2**20
-"""Pixels of the input that the backward pass goes through at a time."""
+LARGE = 2**20
+"""Pixels of an input above which the largest output between layers is not kept but made again."""
 
 
 def convolve(
@@ -150,7 +149,8 @@ class _Chain(torch.autograd.Function):
             )
         ]
         learns = any(context.needs_input_grad)
-        context.chain, context.pieces = chain, _pieces(x)
+        large = len(x) * x.shape[2] * x.shape[3] > LARGE
+        context.chain, context.spent = chain, False
         inputs: list[Tensor | None] = []
         packed = []
         for i, layer in enumerate(chain):
@@ -159,7 +159,7 @@ class _Chain(torch.autograd.Function):
             inputs.append(x if learns else None)
             packed.append(weight.permute(2, 3, 1, 0).contiguous())
             x = layer_kernel.forward(x, packed[-1], bias, layer)
-        if len(context.pieces) > 1 and len(chain) > 1:
+        if large and len(chain) > 1:
             inputs[-1] = None
         if learns:
             context.save_for_backward(*inputs, *packed, *parameters)
@@ -172,43 +172,22 @@ class _Chain(torch.autograd.Function):
 
         chain, saved = context.chain, context.saved_tensors
         count = len(chain)
-        inputs, packed, parameters = saved[:count], saved[count : 2 * count], saved[2 * count :]
-        gradient = gradient.contiguous(memory_format=torch.channels_last)
-        partial: list[list[Tensor]] = [[] for _ in chain]
-        below = []
-        for piece in context.pieces:
-            dz = gradient[piece]
-            for i in reversed(range(count)):
-                if inputs[i] is None:
-                    x, bias = inputs[i - 1][piece], parameters[2 * i - 1]
-                    x = layer_kernel.forward(x, packed[i - 1], bias, chain[i - 1])
-                else:
-                    x = inputs[i][piece]
-                if i > 0 or context.needs_input_grad[0]:
-                    dz, summed = layer_kernel.back(dz, x, packed[i], chain[i])
-                else:
-                    summed = layer_kernel.weights(dz, x, chain[i])
-                partial[i].append(summed)
-            if context.needs_input_grad[0]:
-                below.append(dz)
+        inputs, packed, parameters = [*saved[:count]], saved[count : 2 * count], saved[2 * count :]
+        # Gradients are written over the inputs of layers; a second time these are made again.
+        for i in range(1, count):
+            if context.spent or inputs[i] is None:
+                bias = parameters[2 * i - 1]
+                inputs[i] = layer_kernel.forward(inputs[i - 1], packed[i - 1], bias, chain[i - 1])
+        context.spent = True
+        dz = gradient.contiguous(memory_format=torch.channels_last)
+        narrow = chain[0].between == torch.float16
+        largest = torch.linalg.vector_norm(dz, torch.inf) if narrow else None
         found: list[Tensor | None] = []
-        for i, sums in enumerate(partial):
-            weight, bias = parameters[2 * i], parameters[2 * i + 1]
-            found += layer_kernel.total(_joined(sums), weight, bias is not None)
-        return _joined(below) if below else None, None, None, None, *found
-
-
-def _pieces(x: Tensor) -> list[slice]:
-    """Images whose gradients are found together: as few as keep a GPU busy.
-
-    Gradients between layers take as much memory as the layers' outputs; so do the outputs of the
-    last layer but one, which are the most, and where there are several pieces they are not kept but
-    made again, a piece at a time.
-    """
-    pieces = min(len(x), -(-x.shape[0] * x.shape[2] * x.shape[3] // PIECE))
-    ends = [len(x) * i // pieces for i in range(pieces + 1)]
-    return [slice(first, last) for first, last in itertools.pairwise(ends)]
-
-
-def _joined(pieces: list[Tensor]) -> Tensor:
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+        for i in reversed(range(count)):
+            weight, biased = parameters[2 * i], parameters[2 * i + 1] is not None
+            if i > 0 or context.needs_input_grad[0]:
+                dz, sums = layer_kernel.back(dz, inputs[i], packed[i], chain[i], largest)
+            else:
+                sums = layer_kernel.weights(dz, inputs[i], chain[i], largest)
+            found = [*layer_kernel.total(sums, weight, biased, largest), *found]
+        return dz if context.needs_input_grad[0] else None, None, None, None, *found

@@ -4,6 +4,9 @@
 that of the layer below, whose output it has in hand as this layer's input: no gradient is written
 only to be read again and masked.
 
+Where products are of float16, so are gradients between layers: they are scaled by a power of two,
+which `scale_of` finds from the largest that came in.
+
 Sums over all pixels are taken by a fixed number of programs, each over its tiles in their order,
 and then over the programs: the same numbers every time.
 """
@@ -15,7 +18,15 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from foveate.models.windows_kernel import SIZES, gather_windows, place, round_bits, start_of
+from foveate.models.windows_kernel import (
+    SIZES,
+    clip_half,
+    gather_windows,
+    place,
+    scale_of,
+    start_of,
+    to_factor,
+)
 
 
 @triton.jit(do_not_specialize=SIZES)
@@ -26,6 +37,7 @@ def back_kernel(
     weight,
     dx,
     partial,
+    largest,
     height,
     width,
     height_out,
@@ -47,14 +59,21 @@ def back_kernel(
     together: tl.constexpr,
     activation: tl.constexpr,
     precision: tl.constexpr,
+    scaled: tl.constexpr,
+    lifted: tl.constexpr,
     round_dz: tl.constexpr,
     round_x: tl.constexpr,
-    round_dx: tl.constexpr,
     rows: tl.constexpr,
     columns: tl.constexpr,
 ):
-    """Tiles of the input's gradient and, where `summed`, this program's part of the weights'."""
+    """Tiles of the input's gradient and, where `summed`, this program's part of the weights'.
+
+    A tile of x is read before that of dx is written: they may be one.
+    """
     groups: tl.constexpr = 9 // taps
+    half: tl.constexpr = x.dtype.element_ty == tl.float16
+    if lifted:
+        scale = scale_of(largest, False)
     k = tl.arange(0, size)
     n = tl.arange(0, size_in)
     sums_bias = tl.zeros((size,), tl.float32)
@@ -78,8 +97,8 @@ def back_kernel(
         else:
             offset = (row * stride_row + column * stride_column)[:, None]
             offset = offset + n[None, :] * stride_channel
-        below = tl.load(below + offset, mask=exists, other=0.0).to(tl.float32)
-        turned = tl.trans(round_bits(below, round_x))
+        below = tl.load(below + offset, mask=exists, other=0.0)
+        turned = tl.trans(to_factor(below, half, round_x))
         total = tl.zeros((rows * columns, size_in), tl.float32)
         added = ()
         for group in tl.static_range(groups):
@@ -91,8 +110,10 @@ def back_kernel(
                     group + 1, -1, padding, channels_out, taps, size, True,
                 )
                 # fmt: on
+            if lifted:
+                window = window * scale
             if summed and group == groups // 2:  # the middle tap meets every pixel of dz once
-                sums_bias += tl.sum(window, 0)
+                sums_bias += tl.sum(window.to(tl.float32), 0)
             tap = group * taps + k // channels_out
             factor = tl.load(
                 weight
@@ -101,8 +122,8 @@ def back_kernel(
                 mask=(k < taps * channels_out)[:, None] & (n < channels_in)[None, :],
                 other=0.0,
             )
-            window = round_bits(window, round_dz)
-            factor = round_bits(factor, precision == "tf32")
+            window = to_factor(window, half, round_dz)
+            factor = to_factor(factor, half, precision == "tf32")
             total = tl.dot(window, factor, total, precision)
             if summed:
                 added = added + (tl.dot(turned, window, sums[group], precision),)
@@ -110,11 +131,13 @@ def back_kernel(
         if activation == "relu":
             total = tl.where(below <= 0, 0.0, total)
         elif activation == "tanh":
-            total = total * (1 - below * below)
+            total = total * (1 - below.to(tl.float32) * below)
+        elif scaled:
+            total = total * scale_of(largest, True)
         offset = (row * width + column)[:, None] * channels_in + n[None, :]
         tl.store(
             dx + image * (height * width) * channels_in + offset,
-            round_bits(total, round_dx),
+            clip_half(total, half),
             mask=exists,
         )
 
@@ -137,6 +160,7 @@ def weights_kernel(
     dz,
     x,
     partial,
+    largest,
     height,
     width,
     height_out,
@@ -156,6 +180,7 @@ def weights_kernel(
     padding: tl.constexpr,
     together: tl.constexpr,
     precision: tl.constexpr,
+    lifted: tl.constexpr,
     round_dz: tl.constexpr,
     round_x: tl.constexpr,
     rows: tl.constexpr,
@@ -164,6 +189,9 @@ def weights_kernel(
     """This program's part of the gradient of the weights and the bias."""
     groups: tl.constexpr = 9 // taps
     used: tl.constexpr = taps * channels_in
+    half: tl.constexpr = x.dtype.element_ty == tl.float16
+    if lifted:
+        scale = scale_of(largest, False)
     k = tl.arange(0, size)
     n = tl.arange(0, size_out)
     sums_bias = tl.zeros((size_out,), tl.float32)
@@ -184,8 +212,10 @@ def weights_kernel(
         if padding == 0:
             row = tl.minimum(row, height_out - 1)
             column = tl.minimum(column, width_out - 1)
-        sums_bias += tl.sum(above, 0)
-        above = round_bits(above, round_dz)
+        if lifted:
+            above = above * scale
+        sums_bias += tl.sum(above.to(tl.float32), 0)
+        above = to_factor(above, half, round_dz)
         added = ()
         for group in tl.static_range(groups):
             # fmt: off
@@ -195,7 +225,7 @@ def weights_kernel(
                 group, 1, padding, channels_in, taps, size, together,
             )
             # fmt: on
-            turned = tl.trans(round_bits(window, round_x))
+            turned = tl.trans(to_factor(window, half, round_x))
             added = added + (tl.dot(turned, above, sums[group], precision),)
         sums = added
 
@@ -214,6 +244,7 @@ def total_kernel(
     partial,
     d_weight,
     d_bias,
+    largest,
     programs,
     stride_out,
     stride_in,
@@ -222,6 +253,7 @@ def total_kernel(
     channels_in: tl.constexpr,
     channels_out: tl.constexpr,
     biased: tl.constexpr,
+    scaled: tl.constexpr,
     rows: tl.constexpr,
     columns: tl.constexpr,
 ):
@@ -237,6 +269,8 @@ def total_kernel(
             other=0.0,
         )
     total = tl.sum(sums, 0)
+    if scaled:
+        total = total * scale_of(largest, True)
     row_of = k // channels_out
     tap = row_of // channels_in
     channel_out = k % channels_out

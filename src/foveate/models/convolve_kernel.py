@@ -11,7 +11,14 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from foveate.models.windows_kernel import SIZES, gather_windows, place, round_bits, start_of
+from foveate.models.windows_kernel import (
+    SIZES,
+    clip_half,
+    gather_windows,
+    place,
+    start_of,
+    to_factor,
+)
 
 
 @triton.jit(do_not_specialize=SIZES)
@@ -42,13 +49,13 @@ def forward_kernel(
     activation: tl.constexpr,
     precision: tl.constexpr,
     round_x: tl.constexpr,
-    round_y: tl.constexpr,
     rows: tl.constexpr,
     columns: tl.constexpr,
 ):
     """A tile of the output: windows times weights, and the activation."""
     groups: tl.constexpr = 9 // taps
     used: tl.constexpr = taps * channels_in
+    half: tl.constexpr = x.dtype.element_ty == tl.float16
     image, row, column = place(tl.program_id(0), tiles_down, tiles_across, rows, columns)
     x += start_of(image, height, width, stride_image, channels_in, together)
     y += image * (height_out * width_out) * channels_out
@@ -59,7 +66,7 @@ def forward_kernel(
         row = tl.minimum(row, height_out - 1)
         column = tl.minimum(column, width_out - 1)
 
-    if channels_out == 1:
+    if channels_out == 1 and not half:
         products = tl.zeros((rows * columns, size), tl.float32)
         for group in tl.static_range(groups):
             # fmt: off
@@ -97,8 +104,9 @@ def forward_kernel(
                 mask=(k < used)[:, None] & (n < channels_out)[None, :],
                 other=0.0,
             )
-            factor = round_bits(factor, precision == "tf32")
-            total = tl.dot(round_bits(window, round_x), factor, total, precision)
+            window = to_factor(window, half, round_x)
+            factor = to_factor(factor, half, precision == "tf32")
+            total = tl.dot(window, factor, total, precision)
         if biased:
             total += tl.load(bias + n, mask=n < channels_out, other=0.0)[None, :]
         written = written[:, None] & (n < channels_out)[None, :]
@@ -110,7 +118,5 @@ def forward_kernel(
         decay = tl.exp(-2 * tl.abs(total))
         magnitude = (1 - decay) / (1 + decay)
         total = tl.where(total < 0, -magnitude, magnitude)
-    total = round_bits(total, round_y)
-    if y.dtype.element_ty == tl.float16:  # which is wide enough for any network but a broken one
-        total = tl.where(total > 65504.0, 65504.0, total)
+    total = clip_half(total, y.dtype.element_ty == tl.float16)
     tl.store(y + pixel, total, mask=written)

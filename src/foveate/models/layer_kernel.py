@@ -31,8 +31,8 @@ class Layer:
     above: str
     precision: str
 
-    # What passes between two layers is rounded where it is written, once and not nine times. In
-    # TF32 it has 10 bits after the point then, as float16 has: half the memory holds the same.
+    # TF32 has 10 bits after the point, as float16 has: what passes between two layers is rounded
+    # where it is written, once and not nine times, and products take half the instructions.
 
     @property
     def between(self) -> torch.dtype:
@@ -45,6 +45,10 @@ class Layer:
         """Whether an input and a gradient are rounded when they are read."""
         tf32 = self.precision == "tf32"
         return {"round_x": tf32 and self.below == "none", "round_dz": tf32 and self.above == "none"}
+
+    def lifts(self, largest: Tensor | None) -> bool:
+        """Whether it scales its gradient: the last layer gets it as it is."""
+        return largest is not None and self.above == "none"
 
 
 def forward(
@@ -84,7 +88,6 @@ def forward(
         activation=layer.above,
         precision=layer.precision,
         round_x=layer.rounds_inside["round_x"],
-        round_y=layer.precision == "tf32" and layer.above != "none",
     )
     return y
 
@@ -94,30 +97,39 @@ def back(
     x: Float[Tensor, "b i h w"],
     weight: Float[Tensor, "3 3 i o"],
     layer: Layer,
+    largest: Float[Tensor, ""] | None = None,
 ) -> tuple[Float[Tensor, "b i h w"], Float[Tensor, "programs rows o"]]:
     """The gradient before the activation that made x, and the programs' parts for `total`.
+
+    The gradient is written over x, but for the first layer, whose input belongs to others.
 
     Args:
         dz: the gradient before this layer's activation, channels together in memory.
         x: this layer's input.
         weight: its weights, contiguous.
         layer: the rest of it.
+        largest: the largest gradient of the chain's output, where gradients between layers are
+            scaled by it.
     """
     b, channels_in, height, width = x.shape
     channels_out, height_out, width_out = dz.shape[1:]
-    dx = _channels_together(b, channels_in, height, width, x, dz.dtype)
+    inner = layer.below != "none"
+    dx = x if inner else _channels_together(b, channels_in, height, width, x, torch.float32)
     block = block_of("back", channels_in, channels_out)
     # Four warps that share the sums of 16 x 16 channels would do each of them twice.
     groups = Groups.of(channels_out, 16 if block.apart else 17)
     down, across = triton.cdiv(height, block.rows), triton.cdiv(width, block.columns)
     tiles = b * down * across
-    partial = weights(dz, x, layer) if block.apart else _parts(tiles, block, dz, channels_in)
+    if block.apart:  # x is still there
+        partial = weights(dz, x, layer, largest)
+    else:
+        partial = _parts(tiles, block, dz, channels_in)
     _launch(
         back_kernel,
         tiles if block.apart else len(partial),
         block,
-        *(dz, x, weight, dx, partial, height, width, height_out, width_out, *_strides(x)),
-        *(tiles, down, across),
+        *(dz, x, weight, dx, partial, partial if largest is None else largest),
+        *(height, width, height_out, width_out, *_strides(x), tiles, down, across),
         channels_in=channels_in,
         channels_out=channels_out,
         taps=groups.taps,
@@ -128,14 +140,18 @@ def back(
         together=_is_together(x),
         activation=layer.below,
         precision=layer.precision,
-        round_dx=layer.precision == "tf32" and layer.below != "none",
+        scaled=largest is not None,
+        lifted=layer.lifts(largest),
         **layer.rounds_inside,
     )
     return dx, partial
 
 
 def weights(
-    dz: Float[Tensor, "b o y x"], x: Float[Tensor, "b i h w"], layer: Layer
+    dz: Float[Tensor, "b o y x"],
+    x: Float[Tensor, "b i h w"],
+    layer: Layer,
+    largest: Float[Tensor, ""] | None = None,
 ) -> Float[Tensor, "programs rows o"]:
     """The programs' parts for `total` alone."""
     b, channels_in, height, width = x.shape
@@ -147,8 +163,8 @@ def weights(
         weights_kernel,
         len(partial),
         block,
-        *(dz, x, partial, height, width, height_out, width_out, *_strides(x)),
-        *(b * down * across, down, across),
+        *(dz, x, partial, partial if largest is None else largest),
+        *(height, width, height_out, width_out, *_strides(x), b * down * across, down, across),
         channels_in=channels_in,
         channels_out=channels_out,
         taps=groups.taps,
@@ -157,13 +173,17 @@ def weights(
         padding=layer.padding,
         together=_is_together(x),
         precision=layer.precision,
+        lifted=layer.lifts(largest),
         **layer.rounds_inside,
     )
     return partial
 
 
 def total(
-    partial: Float[Tensor, "programs rows o"], weight: Float[Tensor, "o i 3 3"], biased: bool
+    partial: Float[Tensor, "programs rows o"],
+    weight: Float[Tensor, "o i 3 3"],
+    biased: bool,
+    largest: Float[Tensor, ""] | None = None,
 ) -> tuple[Float[Tensor, "o i 3 3"], Float[Tensor, " o"] | None]:
     """The gradients of a layer's weight, laid out as it is, and bias: the sum of the parts."""
     d_weight = torch.empty_like(weight)
@@ -173,11 +193,12 @@ def total(
         total_kernel,
         triton.cdiv(partial[0].numel(), block.columns),
         block,
-        *(partial, d_weight, d_weight if d_bias is None else d_bias, len(partial)),
-        *d_weight.stride(),
+        *(partial, d_weight, d_weight if d_bias is None else d_bias),
+        *(partial if largest is None else largest, len(partial), *d_weight.stride()),
         channels_in=weight.shape[1],
         channels_out=weight.shape[0],
         biased=biased,
+        scaled=largest is not None,
     )
     return d_weight, d_bias
 
@@ -215,4 +236,5 @@ def _parts(tiles: int, block: Block, dz: Tensor, channels_in: int) -> Tensor:
         torch.cuda.get_device_properties(dz.device).multi_processor_count if dz.is_cuda else 2
     )
     programs = min(tiles, processors * block.programs)
-    return dz.new_empty(programs, 9 * channels_in + 1, dz.shape[1])
+    shape = programs, 9 * channels_in + 1, dz.shape[1]
+    return dz.new_empty(shape, dtype=torch.float32)

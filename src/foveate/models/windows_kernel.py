@@ -31,6 +31,38 @@ def round_bits(values, rounded: tl.constexpr):
 
 @triton.jit
 @no_type_check
+def to_factor(values, half: tl.constexpr, rounded: tl.constexpr):
+    """As a matrix unit takes them: float16, or float32 that may have to be rounded to TF32."""
+    return values.to(tl.float16) if half else round_bits(values.to(tl.float32), rounded)
+
+
+@triton.jit
+@no_type_check
+def scale_of(largest, inverse: tl.constexpr):
+    """A power of two that brings gradients within float16, given the largest; or 1 / it.
+
+    The largest becomes 16 to 32: a network may make it 2000 times larger on its way down before it
+    is clipped, and what is 2**-18 of it still has all its bits.
+    """
+    exponent = (tl.load(largest).to(tl.int32, bitcast=True) >> 23) & 0xFF
+    exponent = tl.minimum(258 - exponent, 253)
+    if inverse:
+        exponent = 254 - exponent
+    return (exponent << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+@no_type_check
+def clip_half(values, clipped: tl.constexpr):
+    """What float16 can hold; it is wide enough for any network but a broken one."""
+    if clipped:
+        values = tl.where(values > 65504.0, 65504.0, values)
+        values = tl.where(values < -65504.0, -65504.0, values)
+    return values
+
+
+@triton.jit
+@no_type_check
 def place(tile, tiles_down, tiles_across, rows: tl.constexpr, columns: tl.constexpr):
     """The image of a tile, and the row and column of each of its pixels."""
     pixel = tl.arange(0, rows * columns)
@@ -98,4 +130,4 @@ def gather_windows(
         if size > taps * channels:
             inside = inside & (k < taps * channels)[None, :]
         values = tl.load(source + offset, mask=inside, other=0.0)
-    return values.to(tl.float32)
+    return values
