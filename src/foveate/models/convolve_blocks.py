@@ -25,14 +25,12 @@ class Block:
 
 
 BLOCKS: dict[tuple[str, int, int], Block] = {
-    ("forward", 8, 16): Block(8, 32),
     ("forward", 16, 32): Block(8, 32),
     ("forward", 32, 1): Block(8, 32),
-    ("back", 8, 16): Block(8, 32, apart=True),
-    ("back", 32, 1): Block(8, 16, warps=2, programs=4),
-    ("weights", 3, 8): Block(4, 16, warps=1, programs=12),
-    ("weights", 8, 16): Block(8, 16, warps=2, programs=6),
-    ("weights", 16, 32): Block(8, 16, warps=2, programs=6),
+    ("back", 32, 1): Block(4, 16, warps=1, programs=8),
+    ("weights", 3, 8): Block(8, 16, warps=2, programs=6),
+    ("weights", 8, 16): Block(4, 16, warps=1, programs=12),
+    ("weights", 16, 32): Block(4, 16, warps=1, programs=8),
     ("weights", 1, 16): Block(4, 8, warps=1, programs=16),
 }
 """What was measured to be better than `block_of`'s rule: (kernel, channels in, channels out)."""
