@@ -11,6 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter
 from torch import Tensor
 
 from foveate.datasets import ImageDataset
@@ -71,7 +72,10 @@ def draw_training(rows: Rows, outcomes: Outcomes, path: Path) -> Path:
     right.set(title="test error, %", xlabel="seconds of training", ylim=(0, None))
     for axis in (left, right):
         axis.set_xscale("log")
-        axis.grid(alpha=0.3, which="both")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.grid(alpha=0.3)
     right.legend(frameon=False, fontsize="small")
     figure.savefig(path, dpi=150)
     return path
@@ -109,7 +113,7 @@ def _draw_evolution(plan: Plan, folder: Path) -> list[Path]:
             continue
         data = build_splits(trial.settings).test
         count = len(next(iter(looks.values())))
-        figure = Figure(figsize=(2.4 * (len(looks) + 1), 2.6 * count), layout="constrained")
+        figure = _figure_of(data, rows=count, columns=len(looks) + 1, inches=2.4)
         axes = figure.subplots(count, len(looks) + 1, squeeze=False)
         for row in range(count):
             _show_image(axes[row, 0], data, row)
@@ -135,7 +139,7 @@ def _draw_compared(plan: Plan, folder: Path) -> list[Path]:
     data = build_splits(plan.trials[plan.compared["ATS"][0]].settings).test
     known = [index for index in range(len(data)) if len(data.truth(index))][:_COMPARED]
     shown = known or list(range(min(_COMPARED, len(data))))
-    figure = Figure(figsize=(3 * (len(models) + 1), 2.9 * len(shown)), layout="constrained")
+    figure = _figure_of(data, rows=len(shown), columns=len(models) + 1, inches=3.0)
     axes = figure.subplots(len(shown), len(models) + 1, squeeze=False)
     for line, index in enumerate(shown):
         _show_image(axes[line, 0], data, index)
@@ -146,6 +150,13 @@ def _draw_compared(plan: Plan, folder: Path) -> list[Path]:
     axes[0, 0].set_title("image and truth")
     figure.savefig(folder / "attention.png", dpi=150)
     return [folder / "attention.png"]
+
+
+def _figure_of(data: ImageDataset, rows: int, columns: int, inches: float) -> Figure:
+    """Room for rows of images that are so many inches wide."""
+    height, width = data.images([0]).sizes[0]
+    size = inches * columns, (inches * height / width + 0.2) * rows
+    return Figure(figsize=size, layout="constrained")
 
 
 def _show_image(axis: Axes, data: ImageDataset, index: int) -> None:
