@@ -186,6 +186,7 @@ def plan_speed_limits(
         "ATS-10": {"n_patches": 10},
     }
     if german:
+        kinds["ATS-10, no guidance"] = {"n_patches": 10, "guidance": 0.0}
         kinds["ATS-10, no painted signs"] = {"n_patches": 10, "painted": 0, "passes": 10}
     if quick:
         kinds = {row: kinds[row] for row in ["U-5", "CNN, scale 0.3", "MIL", "ATS-5"]}
