@@ -120,6 +120,7 @@ def imports_at_the_top(path: Path) -> set[str]:
 
 CORE = {"torch", "numpy", "jaxtyping"}
 ALSO = {
+    "kernels": {"triton"},
     "sampling": {"triton"},
     "models": {"triton"},
     "images": {"triton"},

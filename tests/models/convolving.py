@@ -8,7 +8,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from foveate.models.convolve import Activation, convolve, convolve_plainly, fits, runs_on
+from foveate.models.convolve import Activation, convolve, convolve_plainly, fits
 
 
 def chain(channels: tuple[int, ...], padding: int, bias: bool) -> nn.ModuleList:
@@ -47,7 +47,6 @@ def compare(
 ) -> None:
     """Everything within an error of the float64 reference, through the kernels."""
     assert fits(x, list(layers))
-    assert runs_on(x.device)
     x = x.detach().requires_grad_(of_input)
     exact = x.detach().double().requires_grad_(of_input)
     weight = 1 + torch.randn_like(convolve_plainly(x, list(layers), activation))

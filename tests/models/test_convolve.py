@@ -46,17 +46,6 @@ def test_plainly_where_the_kernels_do_not_fit(monkeypatch: pytest.MonkeyPatch) -
     assert not module.fits(fitting, [heard])
 
 
-@needs_triton
-def test_plainly_where_triton_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "kernels_on", lambda device: True)
-    layers, x = chain((3, 4, 2), 1, bias=True), torch.rand(1, 3, 8, 9)
-    module.runs_on.cache_clear()
-    with pytest.warns(UserWarning, match="slower here than they could be: Triton says"):
-        found = convolve(x, layers, "relu")
-    module.runs_on.cache_clear()
-    assert torch.equal(found, convolve_plainly(x, list(layers), "relu"))
-
-
 def test_plainly_is_the_layers_one_after_the_other() -> None:
     first, second = chain((3, 4, 2), 1, bias=True)
     x = torch.rand(1, 3, 8, 9)

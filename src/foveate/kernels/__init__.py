@@ -1,12 +1,14 @@
 """Where kernels of our own, written in Triton, are used, and a switch to do without them.
 
 Each has a reference in PyTorch that gives the same result but for rounding, and that is used
-wherever the kernel is not: on a CPU, without Triton, and while torch.compile traces.
+wherever the kernel is not: on a CPU, without Triton, where Triton finds no C compiler, and while
+torch.compile traces.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,7 +29,28 @@ def kernels_on(device: torch.device) -> bool:
     """
     if torch.compiler.is_compiling() or not (_on.get() and _installed()):
         return False
-    return device.type == ("cpu" if interpreted() else "cuda")
+    return device.type == ("cpu" if interpreted() else "cuda") and runs_on(device)
+
+
+@cache
+def runs_on(device: torch.device) -> bool:
+    """Whether Triton can compile a kernel for a device and run it there; tried once."""
+    from foveate.kernels.trial_kernel import run_trial
+
+    try:
+        run_trial(device)
+    except Exception as error:
+        warnings.warn(
+            f"training is slower here than it could be: Triton says {error!r}", stacklevel=2
+        )
+        return False
+    return True
+
+
+@cache
+def has_tf32(device: torch.device) -> bool:
+    """Whether a GPU's matrix units take TF32 and bfloat16."""
+    return device.type != "cuda" or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def interpreted() -> bool:

@@ -7,8 +7,6 @@ and back; everywhere else it is `convolve_plainly`, which the kernels are tested
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -16,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from foveate.kernels import kernels_on
+from foveate.kernels import has_tf32, kernels_on
 from foveate.models.narrow import convolve_to_one
 from foveate.types import Float
 
@@ -44,7 +42,7 @@ def convolve(
         torch.Size([2, 1, 16, 26])
     """
     chain: list[Any] = list(layers)
-    if not (fits(x, chain) and runs_on(x.device)):
+    if not fits(x, chain):
         return convolve_plainly(x, chain, activation)
     precision = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
     parameters = [parameter for layer in chain for parameter in (layer.weight, layer.bias)]
@@ -75,7 +73,9 @@ def _goes_to_one(x: Tensor, layer: Any) -> bool:
 
 def fits(x: Tensor, layers: Sequence[Any]) -> bool:
     """Whether the kernels are made for these layers and their input."""
-    if not kernels_on(x.device) or torch.is_autocast_enabled(x.device.type):
+    if not (kernels_on(x.device) and has_tf32(x.device)):
+        return False
+    if torch.is_autocast_enabled(x.device.type):
         return False
     if x.dtype != torch.float32 or x.numel() == 0:
         return False
@@ -91,26 +91,6 @@ def fits(x: Tensor, layers: Sequence[Any]) -> bool:
         channels = layer.out_channels
         height, width = height + 2 * layer.padding[0] - 2, width + 2 * layer.padding[0] - 2
     return min(height, width) > 0
-
-
-@functools.cache
-def runs_on(device: torch.device) -> bool:
-    """Whether the kernels can be compiled for a device and run on it; tried once."""
-    if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
-        return False  # has no TF32
-    x, weight = torch.zeros(1, 1, 3, 3, device=device), torch.zeros(3, 3, 1, 1, device=device)
-    try:
-        from foveate.models import layer_kernel
-
-        with torch.cuda.device_of(x):
-            layer_kernel.forward(x, weight, None, layer_kernel.Layer(0, "none", "none", "ieee"))
-    except Exception as error:  # Triton needs a C compiler, for one
-        warnings.warn(
-            f"networks are slower here than they could be: Triton says {error!r}",
-            stacklevel=2,
-        )
-        return False
-    return True
 
 
 def _is_small(layer: Any) -> bool:

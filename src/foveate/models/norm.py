@@ -15,8 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from foveate.kernels import kernels_on
-from foveate.models.convolve import runs_on
+from foveate.kernels import has_tf32, kernels_on
 from foveate.types import Float
 
 _READ = (torch.bfloat16, torch.float16, torch.float32)
@@ -35,7 +34,7 @@ class NormReLU(nn.BatchNorm2d):
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
         """What is normalised, 0 where it is negative."""
-        if not (fits(x, self) and runs_on(x.device)):
+        if not fits(x, self):
             return F.relu(super().forward(x), inplace=True)
         buffers = self.running_mean, self.running_var, self.num_batches_tracked
         with torch.cuda.device_of(x):
@@ -47,7 +46,9 @@ class NormReLU(nn.BatchNorm2d):
 
 def fits(x: Tensor, norm: nn.BatchNorm2d) -> bool:
     """Whether the kernels are made for a layer and its input: in training, channels together."""
-    if not (kernels_on(x.device) and norm.training and norm.momentum is not None):
+    if not (kernels_on(x.device) and has_tf32(x.device)):
+        return False
+    if not norm.training or norm.momentum is None:
         return False
     if not (x.dim() == 4 and x.dtype in _READ and x.shape[1] == norm.num_features):
         return False
