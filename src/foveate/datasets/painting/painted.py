@@ -8,7 +8,6 @@ looks, on the device that asks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -26,15 +25,14 @@ from foveate.types import Float, Float64, Int64, Size, UInt8
 
 NONE = "none"
 """The class of photographs without a limit."""
-_THREADS = 4  # more would wait for each other
 
 
 class PaintedDataset(ImageDataset):
     """Photographs, and after them copies of those of the class `none` with painted signs.
 
     The painted classes come in turn. Those of `none` show other signs; so do some of the rest. All
-    signs are painted when an image is first asked for, a few thousand in a minute; they take some
-    ten kilobytes each.
+    signs are painted when an image is first asked for, a hundred in a second; they take some ten
+    kilobytes each.
 
     Args:
         photos: the photographs, in colour and of one size; the classes beside `none` are limits.
@@ -87,9 +85,8 @@ class PaintedDataset(ImageDataset):
 
     @cached_property
     def _overlay(self) -> Overlay:
-        self._photos([0])  # photographs that are kept are decoded here, not in every thread
-        with ThreadPoolExecutor(_THREADS) as threads:
-            painted = list(threads.map(self._paint, range(len(self.photos), len(self))))
+        # One after the other: there is so much Python in it that threads wait for each other.
+        painted = [self._paint(index) for index in range(len(self.photos), len(self))]
         # Of the photographs nothing is known but their labels.
         unknown: list[list[Any]] = [[] for _ in range(len(self.photos))]
         laid = [signs for signs, _ in painted]
@@ -98,7 +95,7 @@ class PaintedDataset(ImageDataset):
 
     def _paint(self, index: int) -> tuple[list[Laid], list[Box]]:
         scene = self._scene(index)
-        photo = self._photos([self.photo_of[index]]).stack.whole()[0].cpu().numpy()
+        photo = self._photos([self.photo_of[index]]).stack.image(0).cpu().numpy()
         return scene.paint(photo), scene.truth
 
     def _scene(self, index: int) -> Scene:

@@ -211,9 +211,11 @@ def _bell(deviation: float, length: float = 0.0) -> Floats:
 def _filtered(pixels: Floats, kernels: list[Floats]) -> Floats:
     """Pixels filtered along their first axes, each with a kernel of its own."""
     for axis, kernel in enumerate(kernels):
-        reach = len(kernel) // 2
-        around = [(reach, reach) if this == axis else (0, 0) for this in range(pixels.ndim)]
-        padded = np.pad(pixels, around, mode="edge")
-        windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis)
-        pixels = windows @ kernel
+        count, reach = pixels.shape[axis], len(kernel) // 2
+        edges = np.clip(np.arange(-reach, count + reach), 0, count - 1)
+        padded = np.moveaxis(pixels.take(edges, axis), axis, 0)
+        total = kernel[0] * padded[:count]
+        for first, weight in enumerate(kernel[1:], start=1):
+            total += weight * padded[first : first + count]
+        pixels = np.moveaxis(total, 0, axis)
     return pixels

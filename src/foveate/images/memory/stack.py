@@ -41,6 +41,10 @@ class Stack:
         """The images themselves."""
         return self.pixels if self.index is None else self.pixels[self._index()]
 
+    def image(self, number: int) -> Num[Tensor, "c H W"]:
+        """One of them, not copied."""
+        return self.pixels[number if self.index is None else self.index[number]]
+
     def read(self, yx_level0: Int64[Tensor, "b n 2"], size: Size) -> Num[Tensor, "b n c p q"]:
         """Rectangles of them, 0 outside."""
         return gather_patches(self.pixels, yx_level0.to(self.pixels.device), size, self._index())
