@@ -27,7 +27,10 @@ def composed() -> Splits:
 
 
 def train_in(folder: Path, processes: int, table: Path | None = None) -> None:
-    options: dict[str, Any] = {"sampler": "systematic"}  # drawn for the combined batch
+    options: dict[str, Any] = {  # both drawn for the combined batch
+        "sampler": "systematic",
+        "augment": True,
+    }
     splits = composed()
     if table is not None:
         splits = Manifest(table).load((24, 24), memory=0)

@@ -1,9 +1,8 @@
 """Networks that look at the overview and say how much each cell matters.
 
 An attention network maps an overview (b, c, h_overview, w_overview) to logits of its cells, (b, h,
-w) or (b, 1, h, w). One that loses overview pixels at the border says how many in `margin`, and one
-that gives log-probabilities in float32 says so in `normalised`. The last layer has no bias: the
-softmax would take it out again.
+w) or (b, 1, h, w). One that loses overview pixels at the border says how many in `margin`. The last
+layer has no bias: the softmax would take it out again.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ from foveate.types import Float, Size
 
 
 def log_normalise(logits: Float[Tensor, "b ..."]) -> Float[Tensor, "b h w"]:
-    """Logits of the cells as log-probabilities over all of them, in float32 at least."""
+    """Logits of the cells as log-probabilities over all of them, in float32 at least.
+
+    What is normalised already stays as it is, and the rounding of its gradient becomes less.
+    """
     logits = _map_of(logits)
     return logits.flatten(1).log_softmax(-1).view_as(logits)
 
@@ -67,8 +69,6 @@ class Attention(nn.Module):
         >>> log_attention.shape, log_attention.exp().sum().round().item()
         (torch.Size([2, 30, 40]), 2.0)
     """
-
-    normalised = True
 
     def __init__(
         self,

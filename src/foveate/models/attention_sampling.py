@@ -23,7 +23,7 @@ class AttentionSampling(nn.Module):
 
     Args:
         attention: maps an overview (b, c, *overview_size) to logits of the cells, (b, h, w) or (b,
-            1, h, w); its attributes are `margin` if it loses border pixels, and `normalised`.
+            1, h, w), normalised or not; `margin` is its attribute if it loses border pixels.
         feature: maps patches (b * n, c, *patch_size) to vectors (b * n, d) of norm 1.
         head: maps z (b, d) to class scores (b, k).
         patch_size: height and width of the patches, in full-resolution pixels.
@@ -152,9 +152,7 @@ class AttentionSampling(nn.Module):
         overview = batch.overview_inputs(self.overview_size, form_of(self))
         # Where to look is decided in full precision, whatever the features are computed in.
         with torch.autocast(overview.device.type, enabled=False):
-            logits = self.attention(overview)
-            normalised = getattr(self.attention, "normalised", False)
-            return logits if normalised else log_normalise(logits)
+            return log_normalise(self.attention(overview))
 
     def _draw(
         self, log_attention: Float[Tensor, "b h w"], generator: torch.Generator | None

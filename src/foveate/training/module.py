@@ -212,19 +212,27 @@ class Classifier(L.LightningModule):
         """The images of a step as the model will see them."""
         if not self.settings.augment:
             return images
-        generator = torch.Generator().manual_seed(self._chance(step, -self.global_rank))
         size = self.settings.overview_size
         free = self.settings.any_way_up
         square = all(height == width for height, width in [size, self.settings.patch_size])
         turns = free and square and all(height == width for height, width in images.sizes)
         variation = Variation.draw(
-            len(images), size, generator, tint=self.settings.tint, mirror=free, turn=turns
+            len(images),
+            size,
+            self._share(torch.device("cpu"), self._chance(step, 0)),
+            tint=self.settings.tint,
+            mirror=free,
+            turn=turns,
         )
         return AugmentedBatch(images, variation, size, turns)
 
     def _generator(self, step: int) -> torch.Generator:
-        share = Share(self.device, rank(), processes())
-        share.manual_seed(self._draw_seed(step))
+        return self._share(self.device, self._draw_seed(step))
+
+    @staticmethod
+    def _share(device: torch.device, seed: int) -> torch.Generator:
+        share = Share(device, rank(), processes())
+        share.manual_seed(seed)
         return share
 
     def _draw_seed(self, step: int) -> int:

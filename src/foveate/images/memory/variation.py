@@ -15,6 +15,7 @@ from torch import Tensor
 
 from foveate.coordinates import round_ratio
 from foveate.errors import InputError
+from foveate.sampling.chance import uniform
 from foveate.types import Bool, Float, Int64, Num, Size
 
 
@@ -75,7 +76,7 @@ class Variation:
             mirror: whether half of the images are mirrored, in each direction.
             turn: whether half of them are turned.
         """
-        chance = 2 * torch.rand(count, 10, generator=generator) - 1
+        chance = 2 * uniform((count, 10), torch.empty(0), generator).float() - 1
         farthest = shift * torch.tensor(overview_size)
         channels = 3 if tint > 0 else 1
         return Variation(
