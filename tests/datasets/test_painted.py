@@ -151,3 +151,11 @@ def test_what_can_not_be_painted_is_said(tmp_path: Path) -> None:
         InputError, match="photographs of one size, but these are of 30x20, 160x200"
     ):
         PaintedDataset(mixed, 1, GERMAN).images([0, 1])
+
+
+def test_painting_says_how_far_it_is_and_is_done_once(tmp_path: Path) -> None:
+    dataset = PaintedDataset(write_photos(tmp_path), 3, GERMAN)
+    told: list[tuple[str, int, int]] = []
+    for _ in range(2):
+        dataset.paint(lambda *what: told.append(what))
+    assert told == [("painting signs", done, 3) for done in (1, 2, 3)]

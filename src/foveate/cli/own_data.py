@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
-from foveate.cli.console import console
+from foveate.cli.console import console, show_progress
 from foveate.errors import DataError
 
 if TYPE_CHECKING:
-    from foveate.datasets import Manifest, Problem, Progress, Splits
+    from foveate.datasets import Manifest, Problem, Splits
     from foveate.training import Settings
 
 _SHOWN = 30
@@ -75,7 +72,7 @@ def find_own_data(
     from foveate.datasets import Manifest
     from foveate.training.sizing import settings_for_manifest
 
-    with _progress() as progress:
+    with show_progress() as progress:
         manifest = Manifest(source, overrides["seed"], progress=progress)
         settings = settings_for_manifest(manifest, recipe, **overrides)
     return _load(manifest, settings, memory, strict)
@@ -85,14 +82,14 @@ def find_again(settings: Settings, memory: float, strict: bool) -> OwnData:
     """The images of a run that goes on; see `find_own_data`."""
     from foveate.training.building import open_manifest
 
-    with _progress() as progress:
+    with show_progress() as progress:
         manifest = open_manifest(settings, progress)
     return _load(manifest, settings, memory, strict)
 
 
 def _load(manifest: Manifest, settings: Settings, memory: float, strict: bool) -> OwnData:
     try:
-        with _progress() as progress:
+        with show_progress() as progress:
             size, limit = settings.overview_size, int(memory * 2**30)
             splits = manifest.load(size, limit, strict, progress)
     finally:
@@ -154,18 +151,3 @@ def _show_choices(settings: Settings) -> None:
         "--passes choose otherwise)[/dim]",
         soft_wrap=True,
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar for each thing that is done to all files."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with ProgressBar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
-
-        yield tell

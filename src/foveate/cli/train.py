@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from foveate.cli.console import app, console, parse_size
+from foveate.cli.console import app, console, parse_size, show_progress
 from foveate.cli.names import DatasetName, Method, Recipe, find_dataset
 from foveate.cli.own_data import OwnData, find_again, find_own_data
 from foveate.errors import InputError
 
 if TYPE_CHECKING:
+    from foveate.datasets import Splits
     from foveate.training import Run, Settings
 
 PICTURES = 6
@@ -156,7 +157,7 @@ def train_command(
             settings = dataclasses.replace(settings, root=str(root))
         own = find_again(settings, memory, strict) if settings.dataset == "manifest" else None
         console.print(_describe(settings))
-        splits = None if own is None else own.splits
+        splits = _painted(settings) if own is None else own.splits
         run = train(settings, folder, hardware, resume=True, patience=patience, splits=splits)
         _finish(run, own)
         return
@@ -192,20 +193,31 @@ def train_command(
     chosen = find_dataset(dataset)
     name = chosen.value if isinstance(chosen, DatasetName) else chosen.absolute().stem
     folder = out or Path("runs") / f"{name}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
+    if (folder / "last.ckpt").is_file():  # to say so after a look at all images is too late
+        raise InputError(f"{folder} holds a run already; add --resume or choose another --out")
     if isinstance(chosen, DatasetName):
         where = None if root is None else str(root)
         settings = settings_for(chosen.value, recipe.value, root=where, **overrides)
         console.print(_describe(settings))
-        _finish(train(settings, folder, hardware, patience=patience))
+        splits = _painted(settings)
+        _finish(train(settings, folder, hardware, patience=patience, splits=splits))
         return
     if root is not None:
         raise typer.BadParameter(f"{dataset} says where its images are; leave --root away")
-    if (folder / "last.ckpt").is_file():  # to say so after the check of all files is too late
-        raise InputError(f"{folder} holds a run already; add --resume or choose another --out")
     own = find_own_data(chosen, recipe.value, overrides, memory, strict)
     own.leave(folder)
     console.print(_describe(own.settings))
     _finish(train(own.settings, folder, hardware, patience=patience, splits=own.splits), own)
+
+
+def _painted(settings: Settings) -> Splits | None:
+    """The data of a run with painted signs, painted before the eyes of who waits for it."""
+    from foveate.training import build_splits
+
+    if settings.painted == 0:
+        return None
+    with show_progress() as progress:
+        return build_splits(settings, progress)
 
 
 def _run_to_resume(context: typer.Context, out: Path | None) -> Path:

@@ -61,8 +61,13 @@ _SAMPLERS: dict[str, type[Sampler]] = {
 }
 
 
-def build_splits(settings: Settings) -> Splits:
+def build_splits(settings: Settings, progress: Progress | None = None) -> Splits:
     """The data that settings describe.
+
+    Args:
+        settings: the run's.
+        progress: is told how far the painting of signs is, which is done at once then, rather than
+            when an image is first asked for.
 
     Raises:
         DataError: where it is missing or damaged.
@@ -99,6 +104,8 @@ def build_splits(settings: Settings) -> Splits:
         return splits
     style = SWEDISH if name == "speed-limits" else GERMAN
     train = PaintedDataset(splits.train, settings.painted, style, seed)
+    if progress is not None:
+        train.paint(progress)
     return Splits(train, splits.validation, splits.test)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from foveate.datasets.dataset import ImageDataset
+from foveate.datasets.files import Progress
 from foveate.datasets.painting.overlay import Box, Laid, Overlay
 from foveate.datasets.painting.scene import Scene, plan_scene
 from foveate.datasets.painting.signs import Style
@@ -62,6 +62,7 @@ class PaintedDataset(ImageDataset):
         self.labels = torch.cat([photos.labels, painted])
         chosen = np.random.default_rng(seed).choice(bare, count)
         self.photo_of = [*range(len(photos)), *map(int, chosen)]
+        self._signs: Overlay | None = None
 
     def images(self, index: Sequence[int]) -> PaintedBatch:
         """See `ImageDataset.images`.
@@ -83,15 +84,32 @@ class PaintedDataset(ImageDataset):
         name = self.photos.name(self.photo_of[index])
         return name if index < len(self.photos) else f"{name}, painted {index - len(self.photos)}"
 
-    @cached_property
-    def _overlay(self) -> Overlay:
-        # One after the other: there is so much Python in it that threads wait for each other.
-        painted = [self._paint(index) for index in range(len(self.photos), len(self))]
+    def paint(self, progress: Progress | None = None) -> None:
+        """Paint all signs now, if they are not yet.
+
+        Args:
+            progress: is told how far it is.
+        """
+        if self._signs is not None:
+            return
         # Of the photographs nothing is known but their labels.
-        unknown: list[list[Any]] = [[] for _ in range(len(self.photos))]
-        laid = [signs for signs, _ in painted]
-        boxes = [truth for _, truth in painted]
-        return Overlay([*unknown, *laid], [*unknown, *boxes])
+        laid: list[list[Laid]] = [[] for _ in range(len(self.photos))]
+        boxes: list[list[Box]] = [[] for _ in range(len(self.photos))]
+        count = len(self) - len(self.photos)
+        # One after the other: there is so much Python in it that threads wait for each other.
+        for number in range(count):
+            signs, truth = self._paint(len(self.photos) + number)
+            laid.append(signs)
+            boxes.append(truth)
+            if progress is not None:
+                progress("painting signs", number + 1, count)
+        self._signs = Overlay(laid, boxes)
+
+    @property
+    def _overlay(self) -> Overlay:
+        self.paint()
+        assert self._signs is not None
+        return self._signs
 
     def _paint(self, index: int) -> tuple[list[Laid], list[Box]]:
         scene = self._scene(index)
