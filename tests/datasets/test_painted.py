@@ -159,3 +159,20 @@ def test_painting_says_how_far_it_is_and_is_done_once(tmp_path: Path) -> None:
     for _ in range(2):
         dataset.paint(lambda *what: told.append(what))
     assert told == [("painting signs", done, 3) for done in (1, 2, 3)]
+
+
+def test_what_a_gpu_does_is_what_a_cpu_does() -> None:
+    chance = np.random.default_rng(0)
+    laid = []
+    for count in (0, 3, 1):
+        sizes = chance.integers(1, 9, (count, 2))
+        pictures = [chance.integers(0, 256, (h, w, 4), dtype=np.uint8) for h, w in sizes]
+        laid.append([Laid(picture, (2 * i, 3 * i)) for i, picture in enumerate(pictures)])
+    overlay = Overlay(laid, [[], [], []])
+    images = torch.from_numpy(chance.integers(0, 256, (4, 3, 16, 20), dtype=np.uint8))
+    index = torch.tensor([1, 0, 2, 1])
+    expected = overlay.lay(images.clone(), index)
+    found = images.clone()
+    overlay._lay_windows(found, index)
+    assert torch.equal(found, expected)
+    assert not torch.equal(found, images)

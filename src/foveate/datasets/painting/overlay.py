@@ -63,6 +63,26 @@ class Overlay:
             images: the images.
             index: which they are, on the same device.
         """
+        if images.device.type == "cpu":
+            self._lay_one_by_one(images, index)
+            return images
+        self._lay_windows(images, index)
+        return images
+
+    def _lay_one_by_one(self, images: Tensor, index: Tensor) -> None:
+        """Only what is there, which is little."""
+        pixels, table, _ = self._tensors(images.device)
+        for image, rows in zip(images, table[index].tolist(), strict=True):
+            for start, height, width, top, left in rows:
+                if height == 0:
+                    continue
+                picture = pixels[start : start + height * width].view(height, width, 4)
+                colours, cover = picture.permute(2, 0, 1).int().split((3, 1))
+                below = image[:, top : top + height, left : left + width]
+                below.copy_(_mix(below.int(), colours, cover))
+
+    def _lay_windows(self, images: Tensor, index: Tensor) -> None:
+        """In as many launches for any images, without a look at what is where."""
         pixels, table, _ = self._tensors(images.device)
         (rows, columns), (height, width) = self.window, images.shape[2:]
         flat = images.view(len(images), 3, height * width)
@@ -77,10 +97,8 @@ class Overlay:
             picture = pixels[torch.where(inside, start + down * w + right, 0).flatten(1)]
             colours, cover = picture.mT.int().split((3, 1), dim=1)
             where = ((y + window_y) * width + x + window_x).flatten(1)[:, None].expand(-1, 3, -1)
-            below = flat.gather(2, where).int()
-            mixed = (below * (255 - cover) + colours * cover + 127) // 255
+            mixed = _mix(flat.gather(2, where).int(), colours, cover)
             flat.scatter_(2, where, mixed.to(torch.uint8))
-        return images
 
     def boxes_of(self, index: Int64[Tensor, " b"]) -> Float[Tensor, "b m 4"]:
         """The boxes of images, and NaN where there are no more of them."""
@@ -96,3 +114,7 @@ class Overlay:
         # Copies on a device do not travel to other processes.
         cpu = torch.device("cpu")
         return self.__dict__ | {"_on_device": {cpu: self._on_device[cpu]}}
+
+
+def _mix(below: Tensor, colours: Tensor, cover: Tensor) -> Tensor:
+    return (below * (255 - cover) + colours * cover + 127) // 255
