@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from foveate import cli
 
@@ -22,6 +23,19 @@ def foveate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         code = int(stop.code or 0)
     printed = capsys.readouterr()
     return code, " ".join((printed.out + printed.err).split())
+
+
+def test_a_full_gpu_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(_: list[str]) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.\nand so on")
+
+    monkeypatch.setattr(cli, "app", fill)
+    code, printed = foveate(capsys, "train")
+    assert code == 2
+    assert printed.startswith("error: the GPU's memory is full; lower --batch-size")
+    assert printed.endswith("(CUDA out of memory.)")
 
 
 @pytest.mark.parametrize(

@@ -18,3 +18,7 @@ class MissingExtraError(FoveateError, ImportError):
 
 class DataError(FoveateError):
     """Data is missing or damaged."""
+
+
+class RunError(FoveateError):
+    """Runs failed, and the others were made."""

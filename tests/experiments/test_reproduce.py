@@ -10,12 +10,14 @@ import pytest
 import torch
 
 from foveate.datasets import Splits
-from foveate.errors import DataError, InputError
+from foveate.errors import DataError, InputError, RunError
 from foveate.experiments import (
     PLANS,
     Cost,
+    Outcome,
     Plan,
     Shape,
+    Trial,
     bench_table,
     draw_bench,
     draw_figures,
@@ -165,6 +167,33 @@ def test_runs_made_at_once_come_to_the_same(reproduced: Path, tmp_path: Path) ->
     for name in ("ats-s0", "ats-s1"):
         assert made[name].test_error == alone[name].test_error
         assert made[name].train_loss == pytest.approx(alone[name].train_loss, rel=1e-4)
+
+
+def test_a_run_that_fails_does_not_end_the_others(
+    reproduced: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = load_outcomes(reproduced / "results.json")
+
+    def run_trial(trial: Trial, *_: object) -> Outcome:
+        if trial.name == "ats-s0":
+            raise RuntimeError("the memory is full\nand so on")
+        return known[trial.name]
+
+    monkeypatch.setattr(running, "run_trial", run_trial)
+    count = len(tiny_plan().trials)
+    why = f"1 of {count} runs failed.*the first was ats-s0: RuntimeError: the memory is full$"
+    with pytest.raises(RunError, match=why):
+        run_plan(tiny_plan(), tmp_path, CPU, costs=False)
+    assert load_outcomes(tmp_path / "results.json").keys() == known.keys() - {"ats-s0"}
+
+
+def test_what_the_user_can_mend_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_trial(*_: object) -> None:
+        raise DataError("nothing is there")
+
+    monkeypatch.setattr(running, "run_trial", run_trial)
+    with pytest.raises(DataError, match="nothing is there"):
+        run_plan(tiny_plan(), tmp_path, CPU, costs=False)
 
 
 def test_two_unlike_runs_can_not_have_one_name() -> None:

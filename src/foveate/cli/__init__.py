@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +22,18 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         run(arguments)
     except FoveateError as error:
-        what = escape(str(error))  # brackets in a path are no markup
-        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {what}", soft_wrap=True)
-        sys.exit(2)
+        _complain(str(error))
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's, which may not be imported
+            raise
+        _complain(
+            "the GPU's memory is full; lower --batch-size, --n-patches or --patch-size, or end "
+            f"what else runs on it ({str(error).splitlines()[0]})"
+        )
+
+
+def _complain(what: str) -> NoReturn:
+    # Brackets in a path are no markup.
+    line = f"[red]error:[/red] {escape(what)}"
+    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+    sys.exit(2)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from foveate.cli.console import app, console
+from foveate.errors import RunError
 
 
 class Experiment(StrEnum):
@@ -64,17 +65,23 @@ def reproduce_command(
         plan.only(row.strip() for row in rows.split(";"))
     console.print(f"[bold]{plan.title}[/bold]: {len(plan.trials)} runs, results in {folder}")
     hardware = Hardware(accelerator=accelerator, devices="1", precision=precision)
-    run_plan(
-        plan,
-        folder,
-        hardware,
-        jobs=jobs,
-        costs=costs,
-        progress=console.is_terminal,
-        tell=lambda done, of, name: console.print(f"run {done + 1} of {of}: {name}"),
-    )
+    failed = None
+    try:
+        run_plan(
+            plan,
+            folder,
+            hardware,
+            jobs=jobs,
+            costs=costs,
+            progress=console.is_terminal,
+            tell=lambda done, of, name: console.print(f"run {done + 1} of {of}: {name}"),
+        )
+    except RunError as error:
+        failed = error  # the others are shown first
     # Rows and seeds that were asked for before, in the same folder, are shown too.
     outcomes = load_outcomes(folder / RESULTS)
+    if failed is not None and not outcomes:
+        raise failed
     known = {outcome.settings["seed"] for outcome in outcomes.values()}
     plan = make_plan(str(root), sorted(known), quick)
     plan.made(outcomes)
@@ -84,3 +91,5 @@ def reproduce_command(
     console.print(text, markup=False, soft_wrap=True)
     console.print(f"tables  {folder / 'results.md'}, all numbers in {folder / 'results.json'}")
     console.print(f"figures {', '.join(str(picture) for picture in pictures)}")
+    if failed is not None:
+        raise failed

@@ -12,7 +12,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from foveate.datasets import ImageDataset, Splits
-from foveate.errors import DataError, InputError
+from foveate.errors import DataError, FoveateError, InputError, RunError
 from foveate.experiments.cost import Shape, measure_cost
 from foveate.experiments.error_curve import ErrorCurve, read_error_curve, with_tests
 from foveate.experiments.plans import Plan
@@ -40,6 +40,19 @@ from foveate.training import (
 RESULTS = "results.json"
 Told = Callable[[int, int, str], None]
 """Told the number of runs done, of all, and which one it is about."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that ended in an error that says nothing about the others: a full GPU, for one.
+
+    Attributes:
+        name: the trial's.
+        why: the error, in a line.
+    """
+
+    name: str
+    why: str
 
 
 def run_plan(
@@ -66,6 +79,9 @@ def run_plan(
 
     Returns:
         What all the plan's runs came to, by name.
+
+    Raises:
+        RunError: where runs failed; all others are made and saved then.
     """
     outcomes = load_outcomes(folder / RESULTS)
     drawn = {names[0] for rows in plan.drawn for names in rows.values()}
@@ -80,15 +96,24 @@ def run_plan(
         made = run_at_once(todo, folder, hardware, jobs, tell)
     else:
         made = _run_in_turn(todo, folder, hardware, shared, progress, tell)
-    for outcome in made:
-        outcomes[outcome.name] = outcome
+    failures = []
+    for result in made:
+        if isinstance(result, Failure):
+            failures.append(result)
+            continue
+        outcomes[result.name] = result
         save_outcomes(outcomes, folder / RESULTS)
     for names in plan.table.values() if costs else ():
-        if not outcomes[names[0]].cost:
+        if names[0] in outcomes and not outcomes[names[0]].cost:
             settings = plan.trials[names[0]].settings
             cost = _cost(settings, shared.get(settings).test, hardware)
             outcomes[names[0]] = replace(outcomes[names[0]], cost=cost)
             save_outcomes(outcomes, folder / RESULTS)
+    if failures:
+        raise RunError(
+            f"{len(failures)} of {len(todo)} runs failed, and the same command makes them again; "
+            f"the first was {failures[0].name}: {failures[0].why}"
+        )
     return {name: outcomes[name] for name in plan.trials}
 
 
@@ -99,16 +124,16 @@ def _run_in_turn(
     shared: SharedSplits,
     progress: bool,
     tell: Told | None,
-) -> Iterator[Outcome]:
+) -> Iterator[Outcome | Failure]:
     for number, trial in enumerate(trials):
         if tell is not None:
             tell(number, len(trials), trial.name)
-        yield run_trial(trial, folder, hardware, shared.get(trial.settings), progress)
+        yield _attempt(trial, folder, hardware, shared, progress)
 
 
 def run_at_once(
     trials: list[Trial], folder: Path, hardware: Hardware, jobs: int, tell: Told | None = None
-) -> Iterator[Outcome]:
+) -> Iterator[Outcome | Failure]:
     """Make several runs at a time, each in a process of its own; they come as they end.
 
     Args:
@@ -125,16 +150,30 @@ def run_at_once(
         futures = [pool.submit(_run_apart, trial, folder, hardware) for trial in trials]
         try:
             for number, future in enumerate(as_completed(futures)):
+                result = future.result()
                 if tell is not None:
-                    tell(number, len(trials), future.result().name)
-                yield future.result()
+                    failed = ", which failed" if isinstance(result, Failure) else ""
+                    tell(number, len(trials), result.name + failed)
+                yield result
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _run_apart(trial: Trial, folder: Path, hardware: Hardware) -> Outcome:
-    return run_trial(trial, folder, hardware, _SHARED.get(trial.settings))
+def _run_apart(trial: Trial, folder: Path, hardware: Hardware) -> Outcome | Failure:
+    return _attempt(trial, folder, hardware, _SHARED)
+
+
+def _attempt(
+    trial: Trial, folder: Path, hardware: Hardware, shared: SharedSplits, progress: bool = False
+) -> Outcome | Failure:
+    try:
+        return run_trial(trial, folder, hardware, shared.get(trial.settings), progress)
+    except FoveateError:
+        raise  # what the user can mend would fail every run
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        return Failure(trial.name, f"{type(error).__name__}: {lines[0]}")
 
 
 class SharedSplits:
