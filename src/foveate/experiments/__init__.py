@@ -5,10 +5,9 @@ from foveate.experiments.cost import Cost, Options, Shape, measure_cost
 from foveate.experiments.figures import draw_figures
 from foveate.experiments.plans import PLANS, Plan
 from foveate.experiments.pointing import Pointing, measure_pointing
+from foveate.experiments.results import RESULTS, load_outcomes
 from foveate.experiments.running import (
-    RESULTS,
     describe_machine,
-    load_outcomes,
     run_plan,
     run_trial,
 )

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from foveate.datasets import ImageDataset
 from foveate.experiments.plans import Plan, Rows
-from foveate.experiments.running import RESULTS
+from foveate.experiments.results import RESULTS
 from foveate.experiments.snapshots import Snapshots
 from foveate.experiments.trial import Outcome
 from foveate.training import Classifier, build_splits, load_classifier

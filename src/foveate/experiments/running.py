@@ -6,7 +6,6 @@ again, and one that was interrupted goes on from its last epoch.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import platform
@@ -15,16 +14,16 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from foveate.datasets import ImageDataset, Splits
-from foveate.errors import DataError, FoveateError, InputError, RunError
+from foveate.errors import FoveateError, InputError, RunError
 from foveate.experiments.cost import Shape, measure_cost
 from foveate.experiments.error_curve import ErrorCurve, read_error_curve, with_tests
 from foveate.experiments.plans import Plan
 from foveate.experiments.pointing import measure_pointing
+from foveate.experiments.results import RESULTS, load_outcomes, save_outcomes
 from foveate.experiments.snapshots import Snapshots
 from foveate.experiments.trial import Outcome, Trial
 from foveate.training import (
@@ -37,7 +36,6 @@ from foveate.training import (
     train,
 )
 
-RESULTS = "results.json"
 Told = Callable[[int, int, str], None]
 """Told the number of runs done, of all, and which one it is about."""
 
@@ -278,33 +276,6 @@ def describe_machine(hardware: Hardware) -> str:
     if hardware.accelerator != "cpu" and torch.cuda.is_available():
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
     return f"{os.cpu_count()} CPU cores ({platform.machine()}), torch {torch.__version__}"
-
-
-def load_outcomes(path: Path) -> dict[str, Outcome]:
-    """What was saved; nothing where there is no file.
-
-    Raises:
-        DataError: where the file is damaged.
-    """
-    if not path.is_file():
-        return {}
-    try:
-        saved: list[dict[str, Any]] = json.loads(path.read_text())["outcomes"]
-        return {values["name"]: Outcome(**values) for values in saved}
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            f"{path} does not hold results ({type(error).__name__}); move it away, or choose "
-            "another --out"
-        ) from error
-
-
-def save_outcomes(outcomes: dict[str, Outcome], path: Path) -> None:
-    """Write results so that an interruption leaves the old ones or the new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    values = {"outcomes": [outcome.as_dict() for outcome in outcomes.values()]}
-    partial = path.with_suffix(".part")
-    partial.write_text(json.dumps(values, indent=1) + "\n")
-    partial.replace(path)
 
 
 def _check_same(trial: Trial, outcome: Outcome, folder: Path) -> None:

@@ -216,13 +216,9 @@ class Classifier(L.LightningModule):
         free = self.settings.any_way_up
         square = all(height == width for height, width in [size, self.settings.patch_size])
         turns = free and square and all(height == width for height, width in images.sizes)
+        share = self._share(torch.device("cpu"), self._chance(step, 0))
         variation = Variation.draw(
-            len(images),
-            size,
-            self._share(torch.device("cpu"), self._chance(step, 0)),
-            tint=self.settings.tint,
-            mirror=free,
-            turn=turns,
+            len(images), size, share, tint=self.settings.tint, mirror=free, turn=turns
         )
         return AugmentedBatch(images, variation, size, turns)
 
