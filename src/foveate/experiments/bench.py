@@ -219,6 +219,7 @@ def draw_bench(lines: list[Measured], path: Path) -> Path:
             memory = [line.cost.megabytes / base.megabytes for line in grown]
             growth_axis.plot(sizes, memory, marker="o", label="memory")
         growth_axis.legend(frameon=False)
-    growth_axis.set(title="ATS-5, relative to the smallest", xlabel="megapixels", ylim=(0, None))
+    growth_axis.set(title="ATS-5, relative to the smallest", xlabel="megapixels")
+    growth_axis.set_ylim(0, max(1.5, growth_axis.get_ylim()[1]))
     figure.savefig(path, dpi=150)
     return path
