@@ -181,10 +181,11 @@ def test_a_run_that_fails_does_not_end_the_others(
 
     monkeypatch.setattr(running, "run_trial", run_trial)
     count = len(tiny_plan().trials)
-    why = f"1 of {count} runs failed.*the first was ats-s0: RuntimeError: the memory is full$"
+    why = f"1 of {count} runs failed.*the first was ats-s0: RuntimeError: the memory is full "
     with pytest.raises(RunError, match=why):
         run_plan(tiny_plan(), tmp_path, CPU, costs=False)
     assert load_outcomes(tmp_path / "results.json").keys() == known.keys() - {"ats-s0"}
+    assert "in run_trial" in (tmp_path / "runs" / "ats-s0" / "error.txt").read_text()
 
 
 def test_what_the_user_can_mend_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

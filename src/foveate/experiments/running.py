@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -36,6 +37,8 @@ from foveate.training import (
     train,
 )
 
+ERROR = "error.txt"
+"""Why a run failed, in its folder."""
 Told = Callable[[int, int, str], None]
 """Told the number of runs done, of all, and which one it is about."""
 
@@ -110,7 +113,7 @@ def run_plan(
     if failures:
         raise RunError(
             f"{len(failures)} of {len(todo)} runs failed, and the same command makes them again; "
-            f"the first was {failures[0].name}: {failures[0].why}"
+            f"the first was {failures[0].name}: {failures[0].why} (see {ERROR} in its folder)"
         )
     return {name: outcomes[name] for name in plan.trials}
 
@@ -165,11 +168,15 @@ def _run_apart(trial: Trial, folder: Path, hardware: Hardware) -> Outcome | Fail
 def _attempt(
     trial: Trial, folder: Path, hardware: Hardware, shared: SharedSplits, progress: bool = False
 ) -> Outcome | Failure:
+    place = folder / "runs" / trial.name / ERROR
+    place.unlink(missing_ok=True)
     try:
         return run_trial(trial, folder, hardware, shared.get(trial.settings), progress)
     except FoveateError:
         raise  # what the user can mend would fail every run
     except Exception as error:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(traceback.format_exc())
         lines = str(error).splitlines() or [""]
         return Failure(trial.name, f"{type(error).__name__}: {lines[0]}")
 

@@ -23,7 +23,7 @@ Activation = Literal["relu", "tanh"]
 MOST_CHANNELS = 32
 """With more, registers run out, and cuDNN is in its element."""
 LARGE = 2**17
-"""Pixels of an input above which the largest output between layers is not kept but made again."""
+"""Pixels of an input above which the last output between layers is not kept but made again."""
 
 
 def convolve(

@@ -65,8 +65,8 @@ class Overlay:
         """
         if images.device.type == "cpu":
             self._lay_one_by_one(images, index)
-            return images
-        self._lay_windows(images, index)
+        else:
+            self._lay_windows(images, index)
         return images
 
     def _lay_one_by_one(self, images: Tensor, index: Tensor) -> None:
