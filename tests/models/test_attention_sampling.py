@@ -17,6 +17,7 @@ from foveate.models import (
     ContrastPrior,
     ConvAttention,
     ConvFeature,
+    Jitter,
     LeNetFeature,
     LocatedFeature,
     PooledAttention,
@@ -113,6 +114,20 @@ def test_a_generator_decides_the_draw_in_either_mode() -> None:
         )
         assert torch.equal(one, same)
         assert not torch.equal(one, other)
+
+
+def test_a_generator_decides_how_patches_are_bent() -> None:
+    images, seen = photographs(), []
+    model = small_model(jitter=Jitter(0.2))
+    model.feature.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    for seed in (1, 1, 2):
+        out = model(images, torch.Generator().manual_seed(seed))
+    assert torch.equal(seen[0], seen[1])
+    assert not torch.equal(seen[1], seen[2])
+    assert not torch.allclose(seen[2], out.patches.flatten(0, 1) / 255)
+    # Without training they are as they were read, whatever decides the draw.
+    out = model.eval()(images, torch.Generator().manual_seed(1))
+    torch.testing.assert_close(seen[3], out.patches.flatten(0, 1) / 255)
 
 
 def test_bytes_and_floats_are_the_same_picture() -> None:

@@ -27,9 +27,10 @@ def composed() -> Splits:
 
 
 def train_in(folder: Path, processes: int, table: Path | None = None) -> None:
-    options: dict[str, Any] = {  # both drawn for the combined batch
+    options: dict[str, Any] = {  # all of it drawn for the combined batch
         "sampler": "systematic",
         "augment": True,
+        "jitter": 0.2,
     }
     splits = composed()
     if table is not None:

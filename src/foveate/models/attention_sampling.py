@@ -10,6 +10,7 @@ from foveate.errors import InputError
 from foveate.images import ImageBatch, Images, as_batch
 from foveate.models.attention import log_normalise, margin_of
 from foveate.models.inputs import check_size, form_of
+from foveate.models.jitter import Jitter
 from foveate.sampling import Sampler, Systematic, carry_over, expectation
 from foveate.types import Draw, Float, Glance, Prediction, Size
 
@@ -32,6 +33,7 @@ class AttentionSampling(nn.Module):
         sampler: how to draw.
         pass_location: whether `feature` takes a second argument, where each patch's centre lies in
             the image: (b * n, 2), (y, x) from 0 to 1.
+        jitter: bends patches in training, before `feature` sees them.
 
     Example:
         >>> from foveate.models import ConvAttention, ConvFeature
@@ -55,6 +57,7 @@ class AttentionSampling(nn.Module):
         overview_size: Size,
         sampler: Sampler | None = None,
         pass_location: bool = False,
+        jitter: Jitter | None = None,
     ) -> None:
         super().__init__()
         if n_patches < 1:
@@ -67,6 +70,7 @@ class AttentionSampling(nn.Module):
         self.overview_size = check_size("overview_size", overview_size)
         self.sampler = Systematic() if sampler is None else sampler
         self.pass_location = pass_location
+        self.jitter = jitter
 
     @property
     def border(self) -> tuple[float, float]:
@@ -90,7 +94,7 @@ class AttentionSampling(nn.Module):
         Args:
             images: a (b, c, H, W) uint8 or float tensor, or a list of images of any sizes. They
                 may be elsewhere than the model: only overviews and patches are moved.
-            generator: where the draw's random numbers come from.
+            generator: where the random numbers of the draw, and of jitter, come from.
             glance: what `look` decided for the same images. Then nothing is drawn: the estimate is
                 for the attention of now, from the patches that were chosen then.
         """
@@ -106,7 +110,7 @@ class AttentionSampling(nn.Module):
 
         form = form_of(self, mixed=True)
         patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
-        seen = [inputs]
+        seen = [inputs if self.jitter is None else self.jitter(inputs, generator)]
         if self.pass_location:
             location = grid.location(grid.cell_of(draw.index))
             seen.append(location.flatten(0, 1).to(form_of(self).dtype))

@@ -6,11 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from foveate.sampling.chance import uniform
 from foveate.types import Float
 
 
 class Jitter(nn.Module):
-    """Bends each patch in a way of its own, in training; a layer to put before a feature network.
+    """Bends each patch in a way of its own, in training; models do so before they look at them.
 
     Unlike a variation of whole images, it costs nothing where images are read, and n patches of an
     image vary n ways. Attention does not see it.
@@ -28,11 +29,18 @@ class Jitter(nn.Module):
         super().__init__()
         self.amount = amount
 
-    def forward(self, patches: Float[Tensor, "b c p q"]) -> Float[Tensor, "b c p q"]:
-        """The patches, bent about their centres; 0 where they show what was not read."""
+    def forward(
+        self, patches: Float[Tensor, "b c p q"], generator: torch.Generator | None = None
+    ) -> Float[Tensor, "b c p q"]:
+        """The patches, bent about their centres; 0 where they show what was not read.
+
+        Args:
+            patches: the patches, those of an image together.
+            generator: where chance comes from.
+        """
         if not self.training or self.amount == 0:
             return patches
-        chance = self.amount * (2 * torch.rand(len(patches), 3, device=patches.device) - 1)
+        chance = self.amount * (2 * uniform((len(patches), 3), patches, generator).float() - 1)
         turn, scale, slant = chance[:, 0], chance[:, 1].exp(), chance[:, 2]
         cosine, sine = scale * turn.cos(), scale * turn.sin()
         still = torch.zeros_like(turn)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from foveate.coordinates import Grid
 from foveate.images import Images, as_batch
 from foveate.models.inputs import check_size, form_of
+from foveate.models.jitter import Jitter
 from foveate.types import Draw, Float, Prediction, Size
 
 
@@ -51,6 +52,7 @@ class DeepMIL(nn.Module):
         head: maps z (b, d) to class scores.
         patch_size: height and width of the patches.
         grid: rows and columns of patches.
+        jitter: bends patches in training, before `feature` sees them.
 
     Example:
         >>> from foveate.models import ConvFeature
@@ -68,6 +70,7 @@ class DeepMIL(nn.Module):
         *,
         patch_size: Size,
         grid: Size,
+        jitter: Jitter | None = None,
     ) -> None:
         super().__init__()
         self.attention = attention
@@ -75,6 +78,7 @@ class DeepMIL(nn.Module):
         self.head = head
         self.patch_size = check_size("patch_size", patch_size)
         self.grid = check_size("grid", grid)
+        self.jitter = jitter
 
     def cell_grid(self, log_attention: Float[Tensor, "b h w"]) -> Grid:
         """Where the cells of an attention map lie."""
@@ -91,6 +95,7 @@ class DeepMIL(nn.Module):
         form = form_of(self, mixed=True)
         patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
 
+        inputs = inputs if self.jitter is None else self.jitter(inputs)
         features = self.feature(inputs).unflatten(0, yx_level0.shape[:2])
         logits = self.attention(features)
         log_attention = logits.to(features.dtype).log_softmax(-1)

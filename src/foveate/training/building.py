@@ -192,6 +192,7 @@ def _attention_sampling(settings: Settings, channels: int, classes: int) -> nn.M
         n_patches=settings.n_patches,
         overview_size=settings.overview_size,
         sampler=_SAMPLERS[settings.sampler](),
+        jitter=_jitter(settings),
     )
 
 
@@ -213,6 +214,7 @@ def _deep_mil(settings: Settings, channels: int, classes: int) -> nn.Module:
         _head(settings, length, classes),
         patch_size=settings.patch_size,
         grid=settings.grid,
+        jitter=_jitter(settings),
     )
 
 
@@ -239,7 +241,11 @@ def _feature(settings: Settings, channels: int) -> tuple[nn.Module, int]:
     }
     network = _chosen("feature", settings.feature, builders)
     length = int(network.out_features)  # type: ignore[arg-type]
-    return nn.Sequential(Jitter(settings.jitter), network) if settings.jitter else network, length
+    return network, length
+
+
+def _jitter(settings: Settings) -> Jitter | None:
+    return Jitter(settings.jitter) if settings.jitter > 0 else None
 
 
 def _chosen(what: str, name: str, builders: dict[str, Callable[[], nn.Module]]) -> nn.Module:
