@@ -5,26 +5,29 @@
 Each part of the data set has 50 patterns of noise of its own. For the validation and the test part:
 the error, which digits wrong answers name, and for the patterns that draw most of the attention how
 much of it they draw in a mean image, and how much more often images that show them are mistaken.
-Then the error on other sets of noise with the same test digits: 50 patterns are few, and the error
-of one test part has much to do with which they are.
+Then the error on other sets of noise, with validation digits: 50 patterns are few, and the error of
+one part has much to do with which they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import statistics
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from foveate.datasets import PlacedDataset
-from foveate.datasets.megapixel_mnist import PAPER, load_mnist
-from foveate.training import Classifier, build_splits, load_classifier
+from foveate.datasets import PlacedDataset, Splits
+from foveate.datasets.megapixel_mnist import HELD_BACK, PAPER, load_mnist
+from foveate.training import Classifier, build_splits, evaluate, load_classifier
 
 PATTERNS = 50
-ELSEWHERE = 10**6
-"""Seeds from here on are of no data set."""
+IMAGES = 300
+"""Of each other set of noise."""
+ELSEWHERE = 100_000
+"""Their seeds, which are of no run, count from here."""
 AT_A_TIME = 50
 
 
@@ -66,21 +69,11 @@ def describe(classifier: Classifier, data: PlacedDataset, most: int) -> None:
         print(f"| {pattern} | {mass[:, pattern].mean():.3f} | {100 * more:+.1f} points |")
 
 
-@torch.no_grad()
-def errors_elsewhere(classifier: Classifier, root: str, sets: int, images: int = 300) -> Tensor:
-    """The error on each of some sets of images, with the test digits and noise of its own."""
-    digits, labels = load_mnist(Path(root), "t10k")
-    device = next(classifier.parameters()).device
-    errors = []
-    for number in range(sets):
-        data = PAPER.make(digits, labels, images, seed=ELSEWHERE + number)
-        wrong = 0
-        for start in range(0, images, AT_A_TIME):
-            batch = data.gather(range(start, min(start + AT_A_TIME, images))).to(device)
-            called = classifier(batch.images).logits.argmax(-1)
-            wrong += int((called != batch.labels).sum())
-        errors.append(wrong / images)
-    return torch.tensor(errors)
+def errors_elsewhere(checkpoint: Path, root: str, sets: int) -> list[float]:
+    """The error on each of some sets of images, with validation digits and noise of its own."""
+    digits, labels = (part[-HELD_BACK:] for part in load_mnist(Path(root), "train"))
+    made = (PAPER.make(digits, labels, IMAGES, seed=ELSEWHERE + i) for i in range(sets))
+    return [evaluate(checkpoint, splits=Splits(*[one] * 3)).summary["error"] for one in made]
 
 
 def main() -> None:
@@ -102,10 +95,9 @@ def main() -> None:
         describe(classifier, data, args.most)
     root = args.root or settings.root
     if args.sets > 0 and root is not None:
-        errors = errors_elsewhere(classifier, root, args.sets)
-        print(
-            f"\n{args.sets} other sets of noise: {errors.mean():.2%}, {errors.max():.1%} at worst"
-        )
+        errors = errors_elsewhere(args.checkpoint, root, args.sets)
+        mean, worst = statistics.mean(errors), max(errors)
+        print(f"\n{args.sets} other sets of noise: {mean:.2%}, at worst {worst:.1%}")
 
 
 if __name__ == "__main__":
