@@ -17,12 +17,15 @@ from foveate.models import (
     ContrastPrior,
     ConvAttention,
     ConvFeature,
+    DeepMIL,
     Jitter,
     LeNetFeature,
     LocatedFeature,
+    MILAttention,
     PooledAttention,
     UniformAttention,
 )
+from foveate.sampling.chance import Share
 from models.building import (
     FixedAttention,
     check_full_model,
@@ -114,6 +117,20 @@ def test_a_generator_decides_the_draw_in_either_mode() -> None:
         )
         assert torch.equal(one, same)
         assert not torch.equal(one, other)
+
+
+def test_deep_mil_bends_patches_by_its_generator_too() -> None:
+    """The halves of a batch, in two processes, are bent as they are in one."""
+    images, seen = photographs(), []
+    parts: Any = ConvFeature(3, (4, 8), (3, 3), (2, 2), (1, 1)), nn.Linear(8, 5)
+    model = DeepMIL(MILAttention(8), *parts, patch_size=(16, 12), grid=(3, 3), jitter=Jitter(0.2))
+    model.feature.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model(images, torch.Generator().manual_seed(1))
+    for rank, half in enumerate(images.split(2)):
+        share = Share("cpu", rank, processes=2)
+        share.manual_seed(1)
+        model(half, share)
+    assert torch.equal(seen[0], torch.cat(seen[1:]))
 
 
 def test_a_generator_decides_how_patches_are_bent() -> None:

@@ -84,8 +84,13 @@ class DeepMIL(nn.Module):
         """Where the cells of an attention map lie."""
         return Grid(self.grid, self.grid)
 
-    def forward(self, images: Images) -> Prediction:
-        """Classify a batch of images; every cell is drawn, and weighs as much as its attention."""
+    def forward(self, images: Images, generator: torch.Generator | None = None) -> Prediction:
+        """Classify a batch of images; every cell is drawn, and weighs as much as its attention.
+
+        Args:
+            images: see `AttentionSampling.forward`.
+            generator: where the random numbers of jitter come from.
+        """
         batch = as_batch(images)
         grid = Grid(self.grid, self.grid)
         index = torch.arange(
@@ -95,7 +100,7 @@ class DeepMIL(nn.Module):
         form = form_of(self, mixed=True)
         patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
 
-        inputs = inputs if self.jitter is None else self.jitter(inputs)
+        inputs = inputs if self.jitter is None else self.jitter(inputs, generator)
         features = self.feature(inputs).unflatten(0, yx_level0.shape[:2])
         logits = self.attention(features)
         log_attention = logits.to(features.dtype).log_softmax(-1)

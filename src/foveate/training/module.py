@@ -69,7 +69,7 @@ class Classifier(L.LightningModule):
             inverse = class_counts.sum() / class_counts.clamp(min=1)
             weight = inverse / inverse.mean()
         self.register_buffer("class_weight", weight, persistent=False)
-        self.draws = "generator" in inspect.signature(model.forward).parameters
+        self._takes_chance = "generator" in inspect.signature(model.forward).parameters
         # Micro average: each image counts once, whatever its class and process.
         self.accuracy = MulticlassAccuracy(len(classes), average="micro")
         self.mean_loss = MeanMetric(nan_strategy="disable")  # NaN is to be seen
@@ -78,6 +78,11 @@ class Classifier(L.LightningModule):
         self._recorded: RecordedStep | None = None
         self._replayed = False
 
+    @property
+    def draws(self) -> bool:
+        """Whether the model looks at some of an image only, which chance may choose."""
+        return isinstance(self.model, AttentionSampling)
+
     def forward(
         self,
         images: ImageBatch,
@@ -85,7 +90,7 @@ class Classifier(L.LightningModule):
         glance: Glance | None = None,
     ) -> Prediction:
         """The model's prediction."""
-        options: dict[str, Any] = {"generator": generator} if self.draws else {}
+        options: dict[str, Any] = {"generator": generator} if self._takes_chance else {}
         if glance is not None:
             options["glance"] = glance
         out: Prediction = self.model(images, **options)
