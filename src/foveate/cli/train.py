@@ -13,7 +13,6 @@ from rich.markup import escape
 from foveate.cli.console import app, console, parse_size, show_progress
 from foveate.cli.names import DatasetName, Method, Recipe, find_dataset
 from foveate.cli.own_data import OwnData, find_again, find_own_data
-from foveate.errors import InputError
 
 if TYPE_CHECKING:
     from foveate.datasets import Splits
@@ -147,7 +146,7 @@ def train_command(
     patches and networks from their sizes; the run leaves out what can not
     be read, and says so.
     """
-    from foveate.training import Hardware, Settings, settings_for, train
+    from foveate.training import Hardware, Settings, check_unused, settings_for, train
 
     hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers, compile_mode)
     if resume:
@@ -193,8 +192,7 @@ def train_command(
     chosen = find_dataset(dataset)
     name = chosen.value if isinstance(chosen, DatasetName) else chosen.absolute().stem
     folder = out or Path("runs") / f"{name}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
-    if (folder / "last.ckpt").is_file():  # to say so after a look at all images is too late
-        raise InputError(f"{folder} holds a run already; add --resume or choose another --out")
+    check_unused(folder)  # to say so after a look at all images is too late
     if isinstance(chosen, DatasetName):
         where = None if root is None else str(root)
         settings = settings_for(chosen.value, recipe.value, root=where, **overrides)

@@ -8,7 +8,7 @@ from foveate.training.log import read_log
 from foveate.training.module import Classifier
 from foveate.training.prediction import Failed, Predicted, predict_images
 from foveate.training.presets import PRESETS, settings_for
-from foveate.training.run import Run, new_classifier, train
+from foveate.training.run import Run, check_unused, new_classifier, train
 from foveate.training.settings import Settings
 from foveate.training.sizing import Sizing, choose_sizes, settings_for_manifest
 from foveate.training.trainer import Hardware
@@ -27,6 +27,7 @@ __all__ = [
     "Sizing",
     "build_model",
     "build_splits",
+    "check_unused",
     "choose_sizes",
     "evaluate",
     "load_classifier",

@@ -84,8 +84,8 @@ def train(
     last = folder / "last.ckpt"
     if resume and not last.is_file():
         raise InputError(f"cannot resume: {folder} holds no last.ckpt; leave --resume away")
-    if not resume and last.is_file():
-        raise InputError(f"{folder} holds a run already; add --resume or choose another --out")
+    if not resume:
+        check_unused(folder)
     folder.mkdir(parents=True, exist_ok=True)
     settings.save(folder / "settings.json")
 
@@ -108,6 +108,12 @@ def train(
             weights_only=False,
         )
     return Run(folder, classifier, splits, dict(metrics))
+
+
+def check_unused(folder: Path) -> None:
+    """Raise where a folder holds a run already."""
+    if (folder / "last.ckpt").is_file():
+        raise InputError(f"{folder} holds a run already; add --resume or choose another --out")
 
 
 def new_classifier(settings: Settings, splits: Splits) -> Classifier:
