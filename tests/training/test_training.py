@@ -265,6 +265,20 @@ def test_smooth_labels_are_in_the_objective_and_not_in_the_loss() -> None:
     torch.testing.assert_close(values[1]["objective"], expected)
 
 
+@pytest.mark.parametrize("feature", ["conv", "lenet", "resnet8"])
+def test_weights_from_before_jitter_was_the_models_are_found(feature: str) -> None:
+    settings = tiny_settings(jitter=0.1, feature=feature)
+    old, new = (Classifier(build_model(settings, 1, 10), settings, tuple("abc"), 1) for _ in "ab")
+    state = {
+        name.replace("model.feature.", "model.feature.1."): value
+        for name, value in old.state_dict().items()
+    }
+    for saved in (state, old.state_dict()):
+        new.load_state_dict(saved)
+        for name, value in new.state_dict().items():
+            assert torch.equal(value, old.state_dict()[name])
+
+
 def test_no_prior_no_curiosity_unless_it_is_asked_for() -> None:
     assert settings_for("megapixel-mnist", prior=False).curiosity == 0
     assert settings_for("megapixel-mnist", prior=False, curiosity=0.1).curiosity == 0.1

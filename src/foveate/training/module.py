@@ -77,6 +77,7 @@ class Classifier(L.LightningModule):
         self._ahead = self._read_ahead()
         self._recorded: RecordedStep | None = None
         self._replayed = False
+        self.register_load_state_dict_pre_hook(_rename_bent)  # type: ignore[no-untyped-call]
 
     @property
     def draws(self) -> bool:
@@ -301,3 +302,12 @@ class Classifier(L.LightningModule):
         for word in words:
             value = (value * 6364136223846793005 + word + 1442695040888963407) % 2**63
         return value
+
+
+def _rename_bent(module: nn.Module, state: dict[str, Tensor], *about: object) -> None:
+    """Jitter was a layer before the feature network, whose weights had other names for it."""
+    now, then = "model.feature.", "model.feature.1."
+    names = [name for name in state if name.startswith(now)]
+    if all(name.startswith(then) for name in names):
+        for name in names:
+            state[now + name.removeprefix(then)] = state.pop(name)
