@@ -293,4 +293,5 @@ def test_few_patches_have_a_lower_rate_unless_one_is_given() -> None:
     assert settings_for("megapixel-mnist", n_patches=5).learning_rate == 5e-3
     assert settings_for("megapixel-mnist", n_patches=10).learning_rate == 1e-2
     assert settings_for("megapixel-mnist", n_patches=5, learning_rate=1.0).learning_rate == 1.0
-    assert settings_for("megapixel-mnist", "paper", n_patches=5).learning_rate == 1e-3
+    paper = settings_for("megapixel-mnist", "paper", n_patches=5)
+    assert (paper.learning_rate, paper.batch_size) == (1e-3, 32)
