@@ -66,9 +66,9 @@ def looking() -> AttentionSampling:
     )
 
 
-def test_attention_on_the_truth_is_all_on_the_truth() -> None:
+def test_attention_on_the_truth_is_all_on_the_truth(device: torch.device) -> None:
     data = Spots([(20, 30), (70, 0), (50, 50)], told=2)
-    measured = measure_pointing(classifier(looking()), data, batch_size=1)
+    measured = measure_pointing(classifier(looking()).to(device), data, batch_size=1)
     assert measured is not None
     assert measured.images == 2
     assert measured.mass == pytest.approx(1)

@@ -249,8 +249,9 @@ def run_trial(
         splits=splits,
         watch=watch,
     )
-    figures = evaluate(run.checkpoint, splits=run.splits)
-    pointing = measure_pointing(run.classifier, run.splits.test)
+    figures = evaluate(run.checkpoint, splits=run.splits, device=hardware.device)
+    # Lightning leaves what it has trained on the host.
+    pointing = measure_pointing(run.classifier.to(hardware.device), run.splits.test)
     rows = read_log(run.curves)
     curve = [{key: float(value) for key, value in row.items() if value} for row in rows]
     curve = with_tests(curve, read_error_curve(errors.path))
@@ -271,16 +272,15 @@ def run_trial(
 
 def _cost(settings: Settings, data: ImageDataset, hardware: Hardware) -> dict[str, float]:
     size = data.images([0]).sizes[0]
-    on_gpu = hardware.accelerator != "cpu" and torch.cuda.is_available()
+    on_gpu = hardware.on_gpu
     # A CPU has nothing to gain from a large batch, and patience is short.
     shape = Shape(size, data.channels, len(data.classes), settings.batch_size if on_gpu else 2)
-    device = torch.device("cuda" if on_gpu else "cpu")
-    return measure_cost(settings, shape, device, repeat=20 if on_gpu else 5).as_dict()
+    return measure_cost(settings, shape, hardware.device, repeat=20 if on_gpu else 5).as_dict()
 
 
 def describe_machine(hardware: Hardware) -> str:
     """The machine in a few words."""
-    if hardware.accelerator != "cpu" and torch.cuda.is_available():
+    if hardware.on_gpu:
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
     return f"{os.cpu_count()} CPU cores ({platform.machine()}), torch {torch.__version__}"
 

@@ -16,6 +16,7 @@ from foveate.errors import InputError
 from foveate.training.checkpoint import check_classes, load_classifier, load_splits
 from foveate.training.data import ImageData
 from foveate.training.module import Classifier
+from foveate.training.trainer import Hardware
 from foveate.types import Float
 
 
@@ -49,6 +50,7 @@ def evaluate(
     draws: int = 0,
     moved: dict[str, str | None] | None = None,
     splits: Splits | None = None,
+    device: torch.device | str | None = None,
 ) -> Figures:
     """Measure a trained model on a part of its data.
 
@@ -58,6 +60,7 @@ def evaluate(
         draws: how many random draws to average over; 0 draws without chance.
         moved: settings that differ from the checkpoint's: another root or dataset.
         splits: the data, if it is there already.
+        device: where; a GPU by default, if there is one.
     """
     if part not in ("train", "validation", "test"):
         raise InputError(f"unknown part {part!r}; choose train, validation or test")
@@ -71,7 +74,7 @@ def evaluate(
     dataset = parts[part]
     data = ImageData(Splits(dataset, dataset, dataset), classifier.settings.batch_size)
 
-    classifier.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    classifier.to(device or Hardware().device).eval()
     results = []
     probabilities = torch.zeros(len(dataset), len(dataset.classes))
     confusion = torch.zeros(len(dataset.classes), len(dataset.classes), dtype=torch.int64)

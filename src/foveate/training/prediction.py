@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 from foveate.errors import DataError, FoveateError, InputError
 from foveate.images import Image, ListBatch, open_image
 from foveate.training.module import Classifier
+from foveate.training.trainer import Hardware
 from foveate.types import Draw, Float, Prediction, Size
 
 _MISHAPS = (FoveateError, OSError, MemoryError, RuntimeError)
@@ -89,7 +90,9 @@ def predict_images(
             raise InputError(f"{name} must be at least {least}, but is {value}")
     if draws > 0 and not classifier.draws:
         raise InputError(f"a {classifier.settings.method} model draws nothing; leave draws at 0")
-    return _stream(classifier.to(_device(device)).eval(), paths, batch_size, workers, draws)
+    return _stream(
+        classifier.to(device or Hardware().device).eval(), paths, batch_size, workers, draws
+    )
 
 
 def _stream(
@@ -119,10 +122,6 @@ def _stream(
             else:
                 yield Predicted(path, image, out)
             image.close()
-
-
-def _device(device: torch.device | str | None) -> torch.device | str:
-    return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @dataclass(frozen=True)

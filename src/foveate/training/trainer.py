@@ -61,6 +61,11 @@ class Hardware:
         return self.accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
 
     @property
+    def device(self) -> torch.device:
+        """Where one process by itself computes."""
+        return torch.device("cuda" if self.on_gpu else "cpu")
+
+    @property
     def chosen_precision(self) -> str:
         """The precision that `auto` stands for."""
         if self.precision != "auto":
