@@ -72,10 +72,11 @@ def draw_training(rows: Rows, outcomes: Outcomes, path: Path) -> Path:
     right.set(title="test error, %", xlabel="seconds of training", ylim=(0, None))
     for axis in (left, right):
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.grid(alpha=0.3)
+    for scale in (left.xaxis, right.xaxis, left.yaxis):
+        scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        scale.set_major_formatter("{x:g}")
+        scale.set_minor_formatter(NullFormatter())
     right.legend(frameon=False, fontsize="small")
     figure.savefig(path, dpi=150)
     return path

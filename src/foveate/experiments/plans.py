@@ -210,7 +210,9 @@ def plan_speed_limits(
 
 def plan_gtsdb(root: str | None, seeds: Iterable[int], quick: bool) -> Plan:
     """The same table on the German roads, for want of the Swedish ones."""
-    return plan_speed_limits(root, seeds, quick, "gtsdb-speed-limits")
+    plan = plan_speed_limits(root, seeds, quick, "gtsdb-speed-limits")
+    plan.title = "speed limits on German roads (for Table 2)"
+    return plan
 
 
 PLANS: dict[str, Callable[[str | None, Iterable[int], bool], Plan]] = {
