@@ -295,3 +295,10 @@ def test_few_patches_have_a_lower_rate_unless_one_is_given() -> None:
     assert settings_for("megapixel-mnist", n_patches=5, learning_rate=1.0).learning_rate == 1.0
     paper = settings_for("megapixel-mnist", "paper", n_patches=5)
     assert (paper.learning_rate, paper.batch_size) == (1e-3, 32)
+
+
+@pytest.mark.parametrize(
+    ("devices", "processes"), [("auto", 1), ("1", 1), ("3", 3), ("0,2", 2), ("1,", 1), ("-1", 1)]
+)
+def test_hardware_knows_how_many_processes_a_machine_has(devices: str, processes: int) -> None:
+    assert Hardware("cpu", devices).processes == processes

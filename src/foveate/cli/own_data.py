@@ -55,7 +55,7 @@ class OwnData:
 
 
 def find_own_data(
-    source: Path, recipe: str, overrides: dict[str, Any], memory: float, strict: bool
+    source: Path, recipe: str, overrides: dict[str, Any], room: int, strict: bool
 ) -> OwnData:
     """Check a user's images, choose settings for them, and say all that was found.
 
@@ -63,7 +63,7 @@ def find_own_data(
         source: a CSV file or class folders.
         recipe: default or paper.
         overrides: settings that the user gave; None for those that are to be chosen.
-        memory: GiB of decoded images that may be kept.
+        room: bytes of decoded images that may be kept.
         strict: whether any problem is an error.
 
     Raises:
@@ -75,23 +75,22 @@ def find_own_data(
     with show_progress() as progress:
         manifest = Manifest(source, overrides["seed"], progress=progress)
         settings = settings_for_manifest(manifest, recipe, **overrides)
-    return _load(manifest, settings, memory, strict)
+    return _load(manifest, settings, room, strict)
 
 
-def find_again(settings: Settings, memory: float, strict: bool) -> OwnData:
+def find_again(settings: Settings, room: int, strict: bool) -> OwnData:
     """The images of a run that goes on; see `find_own_data`."""
     from foveate.training.building import open_manifest
 
     with show_progress() as progress:
         manifest = open_manifest(settings, progress)
-    return _load(manifest, settings, memory, strict)
+    return _load(manifest, settings, room, strict)
 
 
-def _load(manifest: Manifest, settings: Settings, memory: float, strict: bool) -> OwnData:
+def _load(manifest: Manifest, settings: Settings, room: int, strict: bool) -> OwnData:
     try:
         with show_progress() as progress:
-            size, limit = settings.overview_size, int(memory * 2**30)
-            splits = manifest.load(size, limit, strict, progress)
+            splits = manifest.load(settings.overview_size, room, strict, progress)
     finally:
         if manifest.problems:
             _show_problems(manifest.problems)

@@ -124,8 +124,11 @@ def train_command(
     precision: Annotated[str, typer.Option(help="auto, 32-true or bf16-mixed")] = "auto",
     workers: Annotated[int, typer.Option(help="processes that read images")] = 0,
     memory: Annotated[
-        float, typer.Option(help="GiB of your own images that are kept decoded in memory")
-    ] = 2.0,
+        float | None,
+        typer.Option(
+            min=0, help="GiB of your own images that are kept decoded in memory  [a quarter of it]"
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="end if anything is wrong with your own images")
     ] = False,
@@ -146,15 +149,17 @@ def train_command(
     patches and networks from their sizes; the run leaves out what can not
     be read, and says so.
     """
+    from foveate.datasets import usual_room
     from foveate.training import Hardware, Settings, check_unused, settings_for, train
 
     hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers, compile_mode)
+    room = usual_room(hardware.processes) if memory is None else int(memory * 2**30)
     if resume:
         folder = _run_to_resume(context, out)
         settings = Settings.load(folder / "settings.json")
         if root is not None:
             settings = dataclasses.replace(settings, root=str(root))
-        own = find_again(settings, memory, strict) if settings.dataset == "manifest" else None
+        own = find_again(settings, room, strict) if settings.dataset == "manifest" else None
         console.print(_describe(settings))
         splits = _painted(settings) if own is None else own.splits
         run = train(settings, folder, hardware, resume=True, patience=patience, splits=splits)
@@ -202,7 +207,7 @@ def train_command(
         return
     if root is not None:
         raise typer.BadParameter(f"{dataset} says where its images are; leave --root away")
-    own = find_own_data(chosen, recipe.value, overrides, memory, strict)
+    own = find_own_data(chosen, recipe.value, overrides, room, strict)
     own.leave(folder)
     console.print(_describe(own.settings))
     _finish(train(own.settings, folder, hardware, patience=patience, splits=own.splits), own)

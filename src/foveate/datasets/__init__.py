@@ -3,7 +3,7 @@
 from foveate.datasets.colon_cancer import ColonCancer, colon_cancer_splits
 from foveate.datasets.dataset import Batch, ImageDataset, Splits, Subset
 from foveate.datasets.digits import Digits
-from foveate.datasets.files import MEMORY, Progress
+from foveate.datasets.files import Progress
 from foveate.datasets.majority import MajorityTask
 from foveate.datasets.manifest import Manifest, read_table
 from foveate.datasets.manifest_dataset import ManifestDataset
@@ -12,6 +12,7 @@ from foveate.datasets.painting.painted import PaintedDataset
 from foveate.datasets.painting.signs import GERMAN, SWEDISH
 from foveate.datasets.placed import PlacedDataset, Placements
 from foveate.datasets.problem import Problem, write_problems
+from foveate.datasets.room import usual_room
 from foveate.datasets.speed_limits import (
     GtsdbSpeedLimits,
     SpeedLimits,
@@ -22,7 +23,6 @@ from foveate.datasets.splits import stratified_folds, stratified_split
 
 __all__ = [
     "GERMAN",
-    "MEMORY",
     "SWEDISH",
     "Batch",
     "ColonCancer",
@@ -47,5 +47,6 @@ __all__ = [
     "speed_limits_splits",
     "stratified_folds",
     "stratified_split",
+    "usual_room",
     "write_problems",
 ]

@@ -19,9 +19,6 @@ from foveate.images import Image, ImagePool, open_image
 from foveate.images.files.threads import thread_count
 from foveate.types import Size, UInt8
 
-MEMORY = 2**31
-"""Bytes of decoded images, or of overviews, that are kept in memory unless more are asked for."""
-
 _OPENING = 16
 """Threads that open files: to open is to wait for a disk or a network."""
 
@@ -82,7 +79,7 @@ def read_files(
     rows: Sequence[Row],
     images: Sequence[Image],
     overview_size: Size,
-    memory: int = MEMORY,
+    memory: int,
     progress: Progress | None = None,
 ) -> tuple[Kept, list[Problem | None]]:
     """Read each image's overview, and all of it if that fits into memory, and keep what fits.

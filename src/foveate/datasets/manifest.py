@@ -18,10 +18,11 @@ from foveate.datasets.boxes import read_boxes
 from foveate.datasets.class_folder import read_folder
 from foveate.datasets.classes import known_labels, learnt_classes, repeated_labels
 from foveate.datasets.dataset import Splits, Subset
-from foveate.datasets.files import MEMORY, Kept, Progress, decoded_bytes, open_files, read_files
+from foveate.datasets.files import Kept, Progress, decoded_bytes, open_files, read_files
 from foveate.datasets.manifest_dataset import ManifestDataset, TrainingPart
 from foveate.datasets.parts import divide, divided_groups, unnamed_parts
 from foveate.datasets.problem import Problem
+from foveate.datasets.room import usual_room
 from foveate.datasets.table import PARTS, Table, read_csv
 from foveate.errors import DataError
 from foveate.images import Image
@@ -126,7 +127,7 @@ class Manifest:
     def load(
         self,
         overview_size: Size,
-        memory: int = MEMORY,
+        memory: int | None = None,
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Splits:
@@ -134,7 +135,8 @@ class Manifest:
 
         Args:
             overview_size: height and width of the overviews that will be asked for.
-            memory: how many bytes of decoded images may be kept; see `read_files`.
+            memory: how many bytes of decoded images may be kept (see `read_files`); None for
+                `usual_room()`.
             strict: whether a file that fails later, in training, ends it; otherwise it is left out
                 from then on.
             progress: is told how far the reading is.
@@ -142,7 +144,8 @@ class Manifest:
         Raises:
             DataError: where too few images are left to train on.
         """
-        kept, wrong = read_files(self.rows, self.images, overview_size, memory, progress)
+        room = usual_room() if memory is None else memory
+        kept, wrong = read_files(self.rows, self.images, overview_size, room, progress)
         self.problems += [problem for problem in wrong if problem is not None]
         good = [i for i, problem in enumerate(wrong) if problem is None]
         classes = self.wanted or self._learnt(good)

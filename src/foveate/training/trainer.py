@@ -61,6 +61,15 @@ class Hardware:
         return self.accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
 
     @property
+    def processes(self) -> int:
+        """How many processes it takes on each machine."""
+        if "," in self.devices:  # their numbers
+            return max(1, sum(bool(number.strip()) for number in self.devices.split(",")))
+        if self.devices.isdecimal():
+            return max(1, int(self.devices))
+        return max(1, torch.cuda.device_count()) if self.on_gpu else 1
+
+    @property
     def device(self) -> torch.device:
         """Where one process by itself computes."""
         return torch.device("cuda" if self.on_gpu else "cpu")
