@@ -1,6 +1,6 @@
 """Steps per second of training on images in files, beside those of the same images in memory.
 
-    python benchmarks/data_path.py [--format jpeg|tiff] [--device auto] [--quick] [--json FILE]
+    python benchmarks/data_path.py [--format jpeg|tiff|raw] [--device auto] [--quick] [--json FILE]
 
 A folder of image files is trained on as `foveate train FOLDER` does, with the sizes it chooses:
 with all images in memory (the step's own rate), with patches read from the files when a step needs
@@ -8,7 +8,8 @@ them, and with those of the next step read while the current one computes (`--re
 three take turns, and each figure is the median of their rounds. Overviews are known, as they are by
 default; decoded images and tiles are not kept (no cache), as in training on more than fits.
 
-JPEG files are decoded as a whole for any patch; TIFF files have tiles of 256x256, deflated.
+JPEG files are decoded as a whole for any patch; TIFF files have tiles of 256x256, deflated or, if
+raw, as they are.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ def generate(folder: Path, images: int, size: int, kind: str) -> Path:
 
             name = f"{i}.tif"
             pixels = np.asarray(picture)
+            packed = "zlib" if kind == "tiff" else None
             tifffile.imwrite(
-                folder / name, pixels, tile=(256, 256), compression="zlib", photometric="rgb"
+                folder / name, pixels, tile=(256, 256), compression=packed, photometric="rgb"
             )
         part = "train" if i < images else ("validation", "test")[i // 2 % 2]
         lines.append(f"{name},{'ab'[i % 2]},{part}")
@@ -130,7 +132,7 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, float]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--format", choices=["jpeg", "tiff"], default="jpeg")
+    parser.add_argument("--format", choices=["jpeg", "tiff", "raw"], default="jpeg")
     parser.add_argument("--device", default="auto", help="cpu, gpu or auto")
     parser.add_argument("--images", type=int, default=48, help="to train on")
     parser.add_argument("--size", type=int, default=1000, help="side of an image, in pixels")
