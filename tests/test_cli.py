@@ -86,6 +86,27 @@ def test_help_names_the_commands() -> None:
     assert "evaluate" in printed
 
 
+@pytest.mark.parametrize(
+    ("command", "default"),
+    [
+        ("train", "runs/DATASET-METHOD-TIME"),
+        ("train", "a quarter of it"),
+        ("reproduce", "reproduced/EXPERIMENT"),
+        ("report", "RUN/report.html"),
+    ],
+)
+def test_help_says_what_a_default_stands_for(
+    command: str,
+    default: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    code, printed = foveate(capsys, command, "--help")
+    assert code == 0
+    assert f"({default})" in printed
+
+
 def test_train_then_evaluate(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @app.command("report")
 def report_command(
     run: Annotated[Path, typer.Argument(help="the folder of a run that `foveate train` wrote")],
-    out: Annotated[Path | None, typer.Option(help="the page to write  [RUN/report.html]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="the page to write", show_default="RUN/report.html")
+    ] = None,
     root: Annotated[Path | None, typer.Option(help="where the data set lies now")] = None,
     part: Annotated[str, typer.Option(help="train, validation or test")] = "test",
     draws: Annotated[

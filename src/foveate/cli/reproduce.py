@@ -26,7 +26,7 @@ def reproduce_command(
     experiment: Annotated[Experiment, typer.Argument(help="which part of the paper")],
     root: Annotated[Path, typer.Option(help="the folder the data set lies in")],
     out: Annotated[
-        Path | None, typer.Option(help="folder for results  [reproduced/EXPERIMENT]")
+        Path | None, typer.Option(help="folder for results", show_default="reproduced/EXPERIMENT")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="little data and few steps: minutes on two cores")

@@ -55,7 +55,8 @@ def train_command(
         Recipe, typer.Option(help="ours (AdamW, one cycle, contrast prior) or the paper's (Adam)")
     ] = Recipe.default,
     out: Annotated[
-        Path | None, typer.Option(help="folder to leave the run in  [runs/DATASET-METHOD-TIME]")
+        Path | None,
+        typer.Option(help="folder to leave the run in", show_default="runs/DATASET-METHOD-TIME"),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="go on from the last checkpoint in --out")
@@ -126,7 +127,9 @@ def train_command(
     memory: Annotated[
         float | None,
         typer.Option(
-            min=0, help="GiB of your own images that are kept decoded in memory  [a quarter of it]"
+            min=0,
+            help="GiB of your own images that are kept decoded in memory",
+            show_default="a quarter of it",
         ),
     ] = None,
     strict: Annotated[
