@@ -83,6 +83,18 @@ def test_the_corner_is_the_rounded_ratio(
     assert got.tolist() == [expected]
 
 
+@given(grids, st.lists(sizes, min_size=1, max_size=3), patches)
+def test_sizes_on_a_device_give_the_same_corners(
+    grid: Grid, image_sizes: list[tuple[int, int]], patch_size: tuple[int, int]
+) -> None:
+    yx_cell = every_cell(grid).expand(len(image_sizes), -1, 2)
+    corners = [
+        grid.patch_corners(yx_cell, known, patch_size)
+        for known in (image_sizes, torch.tensor(image_sizes))
+    ]
+    assert torch.equal(*corners)
+
+
 @given(grids, sizes)
 def test_cells_tile_the_image_inside_its_margin(grid: Grid, image_size: tuple[int, int]) -> None:
     edges = grid.edges_level0(every_cell(grid), image_size).view(*grid.cells, 2, 2)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from foveate.errors import InputError
-from foveate.types import Float64, Int64, Size
+from foveate.types import Extents, Float64, Int64, Size
 
 
 @dataclass(frozen=True)
@@ -93,17 +93,21 @@ class Grid:
         # A compiler works the table out each time, but fuses that into little.
         table = _corners if torch.compiler.is_compiling() else _kept_corners
         corners = [
-            table(self, axis, image_size[axis], patch_size[axis], yx_cell.device)[
-                yx_cell[..., axis]
-            ]
+            table(self, axis, image_size[axis], patch_size, yx_cell.device)[yx_cell[..., axis]]
             for axis in (0, 1)
         ]
         return torch.stack(corners, dim=-1)
 
     def patch_corners(
-        self, yx_cell: Int64[Tensor, "b n 2"], image_sizes: list[Size], patch_size: Size
+        self, yx_cell: Int64[Tensor, "b n 2"], image_sizes: Extents, patch_size: Size
     ) -> Int64[Tensor, "b n 2"]:
         """`patch_corner` for a batch of images, each of its own size."""
+        if isinstance(image_sizes, Tensor):
+            places = [
+                self._patch_place(yx_cell[..., axis], image_sizes[:, axis, None], patch_size, axis)
+                for axis in (0, 1)
+            ]
+            return torch.stack(places, dim=-1)
         if len(set(image_sizes)) == 1:
             return self.patch_corner(yx_cell, image_sizes[0], patch_size)
         corners = [
@@ -126,8 +130,15 @@ class Grid:
         """The cell that covers each place of an image; in the margin, the nearest."""
         return self._cell_at(yx_level0, image_size)
 
+    def _patch_place(
+        self, cell: Int64[Tensor, "*n"], length: int | Tensor, patch_size: Size, axis: int
+    ) -> Int64[Tensor, "*n"]:
+        """Where the patches on some rows or columns of cells begin."""
+        numerator, denominator = self._twice_position(cell, 1, length, axis)
+        return round_ratio(numerator - patch_size[axis] * denominator, 2 * denominator)
+
     def _twice_position(
-        self, cell: Int64[Tensor, "*n"], half_cells: int, length: int, axis: int
+        self, cell: Int64[Tensor, "*n"], half_cells: int, length: int | Tensor, axis: int
     ) -> tuple[Int64[Tensor, "*n"], int]:
         """Twice the place `half_cells` halves into a cell of a view of this length, as a ratio."""
         cells, overview, margin = self.cells[axis], self.overview_size[axis], self.margin[axis]
@@ -160,12 +171,11 @@ class Grid:
 
 
 def _corners(
-    grid: Grid, axis: int, length: int, patch: int, device: torch.device
+    grid: Grid, axis: int, length: int, patch_size: Size, device: torch.device
 ) -> Int64[Tensor, " cells"]:
     """Where the patch of each row or column of cells begins."""
     cell = torch.arange(grid.cells[axis], device=device)
-    numerator, denominator = grid._twice_position(cell, 1, length, axis)
-    return round_ratio(numerator - patch * denominator, 2 * denominator)
+    return grid._patch_place(cell, length, patch_size, axis)
 
 
 _kept_corners = functools.lru_cache(maxsize=1024)(_corners)

@@ -28,6 +28,7 @@ else:
 __all__ = [
     "Bool",
     "Draw",
+    "Extents",
     "Float",
     "Float64",
     "Glance",
@@ -40,6 +41,9 @@ __all__ = [
 
 Size = tuple[int, int]
 """(height, width), or (rows, columns)."""
+
+Extents = list[Size] | Int64[Tensor, "b 2"]
+"""(height, width) of each image of a batch, as the host knows them or as a device does."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from torch import Tensor
 from foveate.coordinates import round_ratio
 from foveate.errors import InputError
 from foveate.sampling.chance import uniform
-from foveate.types import Bool, Float, Int64, Num, Size
+from foveate.types import Bool, Extents, Float, Int64, Num, Size
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Lens:
     turns: bool = False
 
     def locate(
-        self, yx: Int64[Tensor, "b n 2"], sizes: list[Size], size: Size
+        self, yx: Int64[Tensor, "b n 2"], sizes: Extents, size: Size
     ) -> Int64[Tensor, "b n 2"]:
         """Where rectangles of the varied images, of these sizes, lie in the images themselves."""
         variation, places = self.variation, []
@@ -118,7 +118,7 @@ class Lens:
             return there
         return torch.where(variation.turn[:, None, None].to(yx.device), there.flip(-1), there)
 
-    def carry(self, boxes: Float[Tensor, "b m 4"], sizes: list[Size]) -> Float[Tensor, "b m 4"]:
+    def carry(self, boxes: Float[Tensor, "b m 4"], sizes: Extents) -> Float[Tensor, "b m 4"]:
         """Where boxes (y0, x0, y1, x1) of the images themselves, of these sizes, come to lie."""
         variation, places = self.variation, []
         corners = boxes.unflatten(-1, (2, 2))
@@ -157,8 +157,10 @@ def check_square(what: str, *sizes: tuple[int, ...]) -> None:
             )
 
 
-def _along(sizes: list[Size], axis: int, device: torch.device) -> Int64[Tensor, " _"]:
+def _along(sizes: Extents, axis: int, device: torch.device) -> Int64[Tensor, " _"]:
     """Heights or widths as a tensor; those of one size are made without a copy from the host."""
+    if isinstance(sizes, Tensor):
+        return sizes[:, axis].to(device)
     if len(set(sizes)) > 1:
         return torch.tensor([size[axis] for size in sizes]).to(device)
     return torch.full((1,), sizes[0][axis], device=device)
