@@ -103,6 +103,19 @@ def test_what_is_not_read_ahead_trains_all_the_same(
     assert 0 <= done.metrics["test/error"] <= 1
 
 
+@pytest.mark.parametrize("augment", [True, False])
+def test_images_of_different_sizes_train_alike_in_memory_and_in_files(
+    table: Path, tmp_path: Path, augment: bool
+) -> None:
+    options: dict[str, Any] = {"augment": augment, "any_way_up": augment, "read_ahead": False}
+    files, memory = (
+        weights(run(tmp_path / str(room), Manifest(table).load((24, 24), memory=room), **options))
+        for room in (0, 2**24)
+    )
+    for name, value in files.items():
+        torch.testing.assert_close(memory[name], value, rtol=0, atol=1e-5)
+
+
 def test_images_in_memory_are_not_read_ahead(table: Path, tmp_path: Path, begun: list[int]) -> None:
     splits = Manifest(table).load((24, 24), memory=2**24)
     done = [

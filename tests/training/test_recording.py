@@ -39,6 +39,17 @@ def pixels(seed: int, count: int = 4) -> Tensor:
 POOL = ImagePool(pixels(0, 20))
 
 
+def ragged() -> ImagePool:
+    """Twenty images, no two of which are of one size."""
+    images, sizes = pixels(0, 20), [(120 - i, 70 + i) for i in range(20)]
+    for image, (height, width) in zip(images, sizes, strict=True):
+        image[:, height:] = 0
+        image[:, :, width:] = 0
+    return ImagePool(images, sizes=sizes)
+
+
+RAGGED = ragged()
+
 DIGITS = Digits(train=20, validation=1, test=1).splits().train
 
 
@@ -53,14 +64,14 @@ def batch(kind: str, seed: int, device: torch.device) -> ImageBatch:
         return (known.pin_memory() if device.type == "cuda" else known).to(device)
     if kind == "placed":
         return DIGITS.images(where.tolist()).to(device)
-    pooled = PooledBatch(POOL, where, where).to(device)
-    if kind == "pooled":
+    pooled = PooledBatch(RAGGED if "ragged" in kind else POOL, where, where).to(device)
+    if "augmented" not in kind:
         return pooled
     variation = Variation.draw(4, OVERVIEW, generator, mirror=True, tint=0.0)
     return AugmentedBatch(pooled, variation, OVERVIEW).to(device)
 
 
-KINDS = ["tensor", "pinned", "pooled", "placed", "augmented"]
+KINDS = ["tensor", "pinned", "pooled", "ragged", "placed", "augmented", "ragged, augmented"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,7 +92,8 @@ def test_a_held_batch_shows_what_replaced_it(kind: str, device: torch.device) ->
         strict=True,
     ):
         assert torch.equal(got, expected)
-    assert held.batch().sizes == other.sizes
+    assert torch.equal(*(torch.as_tensor(one.extents) for one in (held.batch(), other)))
+    assert len(held.batch()) == len(other)
 
 
 def test_a_held_batch_fits_only_its_own_kind_and_shape() -> None:

@@ -34,8 +34,8 @@ class Kept:
     """What of the images stays in memory.
 
     Attributes:
-        pool: the images themselves, where they are of one size.
-        pixels: the images themselves, where they are not.
+        pool: the images themselves, where room for the largest can be had for each.
+        pixels: the images themselves, where it can not.
         overviews: their overviews, as their files give them. So training sees what prediction on
             a single file will see, whether its images are in memory or not.
         overview_size: height and width of the overviews.
@@ -84,9 +84,9 @@ def read_files(
 ) -> tuple[Kept, list[Problem | None]]:
     """Read each image's overview, and all of it if that fits into memory, and keep what fits.
 
-    If all the images decoded fit, they are kept, in one pool if they are of one size. Overviews are
-    kept if those fit. What does not fit is read all the same: who trains for hours wants to know of
-    damage before.
+    If all the images decoded fit, they are kept, in one pool if as much as the largest takes can be
+    had for each. Overviews are kept if those fit. What does not fit is read all the same: who
+    trains for hours wants to know of damage before.
 
     Args:
         rows: where the images come from.
@@ -114,8 +114,11 @@ def _make_room(images: Sequence[Image], overview_size: Size, memory: int) -> Kep
     count, channels = len(images), images[0].channels
     pool = pixels = overviews = None
     if decoded_bytes(images) <= memory:
-        if len({image.size for image in images}) == 1:
-            pool = ImagePool(torch.zeros(count, channels, *images[0].size, dtype=torch.uint8))
+        sizes = [image.size for image in images]
+        height, width = (max(size[axis] for size in sizes) for axis in (0, 1))
+        if count * channels * height * width <= memory:
+            room = torch.zeros(count, channels, height, width, dtype=torch.uint8)
+            pool = ImagePool(room, sizes=sizes if len(set(sizes)) > 1 else None)
         else:
             pixels = [torch.zeros(channels, 1, 1, dtype=torch.uint8)] * count
     if count * channels * overview_size[0] * overview_size[1] <= memory:
@@ -134,7 +137,7 @@ def _read(image: Image, i: int, kept: Kept) -> None:
         pixels = image.read((0, 0), image.size).contiguous()
         image.close()
         if kept.pool is not None:
-            kept.pool.on(pixels.device)[i] = pixels
+            kept.pool.image(i)[...] = pixels
         elif kept.pixels is not None:
             kept.pixels[i] = pixels
 

@@ -90,7 +90,7 @@ class ManifestDataset(ImageDataset):
 
     def _image(self, index: int, travels: bool) -> Image:
         if self.kept.pool is not None:
-            pixels = self.kept.pool.on(torch.device("cpu"))[index]
+            pixels = self.kept.pool.image(index)
         elif self.kept.pixels is not None:
             pixels = self.kept.pixels[index]
         else:

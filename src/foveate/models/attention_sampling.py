@@ -103,7 +103,7 @@ class AttentionSampling(nn.Module):
         grid = self.cell_grid(log_attention)
         if glance is None:
             draw = self._draw(log_attention, generator)
-            yx_level0 = grid.patch_corners(grid.cell_of(draw.index), batch.sizes, self.patch_size)
+            yx_level0 = grid.patch_corners(grid.cell_of(draw.index), batch.extents, self.patch_size)
         else:
             draw = carry_over(glance.draw, glance.log_attention, log_attention)
             yx_level0 = glance.yx_level0
@@ -149,7 +149,7 @@ class AttentionSampling(nn.Module):
             buffer.copy_(before)
         draw = self._draw(log_attention, generator)
         grid = self.cell_grid(log_attention)
-        corners = grid.patch_corners(grid.cell_of(draw.index), batch.sizes, self.patch_size)
+        corners = grid.patch_corners(grid.cell_of(draw.index), batch.extents, self.patch_size)
         return Glance(log_attention, draw, corners)
 
     def _attend(self, batch: ImageBatch) -> Float[Tensor, "b h w"]:

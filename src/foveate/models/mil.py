@@ -96,7 +96,7 @@ class DeepMIL(nn.Module):
         index = torch.arange(
             self.grid[0] * self.grid[1], device=next(self.parameters()).device
         ).expand(len(batch), -1)
-        yx_level0 = grid.patch_corners(grid.cell_of(index), batch.sizes, self.patch_size)
+        yx_level0 = grid.patch_corners(grid.cell_of(index), batch.extents, self.patch_size)
         form = form_of(self, mixed=True)
         patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
 

@@ -221,7 +221,7 @@ class Classifier(L.LightningModule):
         size = self.settings.overview_size
         free = self.settings.any_way_up
         square = all(height == width for height, width in [size, self.settings.patch_size])
-        turns = free and square and all(height == width for height, width in images.sizes)
+        turns = free and square and images.square
         share = self._share(torch.device("cpu"), self._chance(step, 0))
         variation = Variation.draw(
             len(images), size, share, tint=self.settings.tint, mirror=free, turn=turns

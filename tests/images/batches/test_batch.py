@@ -12,6 +12,7 @@ from foveate import open_image, read_patches
 from foveate.errors import InputError
 from foveate.images import (
     AugmentedBatch,
+    Form,
     ImageBatch,
     ImagePool,
     ListBatch,
@@ -69,6 +70,54 @@ def test_what_has_its_overviews_at_hand_fetches_none() -> None:
     where = torch.tensor([1, 0])
     pooled = PooledBatch(ImagePool(torch.rand(2, 3, 8, 9)), where, where)
     assert pooled.prefetch((4, 5)) is pooled
+
+
+@pytest.mark.parametrize("square", [False, True])
+def test_a_pool_of_different_sizes_is_a_list_of_its_images(
+    square: bool, device: torch.device
+) -> None:
+    sizes = [(60, 60), (48, 48), (31, 31)] if square else [(60, 50), (48, 70), (31, 33)]
+    images = [coloured(*size, level=i) for i, size in enumerate(sizes)]
+    room = torch.zeros(3, 3, 60, 60 if square else 70, dtype=torch.uint8)
+    pool = ImagePool(room, sizes=sizes)
+    for i, image in enumerate(images):
+        pool.image(i)[...] = torch.from_numpy(image).permute(2, 0, 1)
+    where = torch.tensor([2, 0, 1, 2])
+    pooled = PooledBatch(pool, where, where).to(device)
+    listed = ListBatch([TensorImage(pool.image(i)) for i in where.tolist()])
+    assert pooled.sizes == listed.sizes
+    assert pooled.square is square
+    generator = torch.Generator().manual_seed(0)
+    yx = torch.randint(-15, 60, (4, 5, 2), generator=generator)
+    varied = Variation.draw(4, (12, 12), generator, mirror=True, turn=square)
+    for turns, lens in ((False, None), (square, varied)):
+        one, other = (
+            batch if lens is None else AugmentedBatch(batch, lens, (12, 12), turns)
+            for batch in (pooled, listed)
+        )
+        one = one.to(device)
+        patches = one.read_patches(yx.to(device), (9, 9))
+        torch.testing.assert_close(patches.cpu(), other.read_patches(yx, (9, 9)), rtol=0, atol=1e-6)
+        inputs = one.read_inputs(yx.to(device), (9, 9), Form(device))[1]
+        expected = other.read_inputs(yx, (9, 9), Form(torch.device("cpu")))[1]
+        torch.testing.assert_close(inputs.cpu(), expected, rtol=0, atol=1e-6)
+        away = one.overviews((12, 12)).cpu().float() - other.overviews((12, 12)).float()
+        assert away.abs().max() <= (1 if lens is None else 1.5 / 255)  # rounded halves
+
+
+def test_a_model_sees_a_pool_of_different_sizes_as_it_sees_a_list(device: torch.device) -> None:
+    sizes = [(200, 150), (120, 180), (160, 160)]
+    pool = ImagePool(torch.zeros(3, 3, 200, 180, dtype=torch.uint8), sizes=sizes)
+    for i in range(3):
+        pool.image(i).random_(0, 256)
+    where = torch.tensor([1, 2, 0])
+    model = small_model().to(device).eval()
+    with torch.no_grad():
+        listed = model([pool.image(i).to(device) for i in where.tolist()])
+        pooled = model(PooledBatch(pool, where, where).to(device))
+    assert torch.equal(pooled.yx_level0, listed.yx_level0)
+    assert torch.equal(pooled.patches.cpu(), listed.patches.cpu())
+    torch.testing.assert_close(pooled.logits, listed.logits)
 
 
 def test_batches_move(device: torch.device) -> None:

@@ -112,6 +112,29 @@ def test_varied_patches_are_those_of_pytorch(mirror: tuple[bool, bool], turn: bo
 
 
 @pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("turn", [False, True])
+def test_images_of_different_sizes_are_those_of_pytorch(turn: bool, where: str) -> None:
+    plain = bytes_of(3, 3, 30, 30)
+    sizes = [(30, 20), (18, 30), (25, 25)]
+    for image, (height, width) in zip(plain, sizes, strict=True):
+        image[:, height:] = 0
+        image[:, :, width:] = 0
+    pixels, extent = put(plain, where), torch.tensor(sizes)
+    index = torch.tensor([2, 0, 1, 1])
+    yx = torch.randint(-15, 30, (4, 3, 2), generator=torch.Generator().manual_seed(0))
+    varied = Lens(variation((True, False), turn, 3), (7, 7), turn)
+    there = Lens(varied.variation.to(DEVICE), (7, 7), turn)
+    stack = Stack(pixels, index.to(DEVICE), extent=extent.to(DEVICE))
+    for lens, on_device in ((None, None), (varied, there)):
+        got = stack.inputs(yx.to(DEVICE), (8, 8), Form(DEVICE), on_device)
+        with plain_pytorch():
+            reference = Stack(plain, index, extent=extent)
+            expected = reference.inputs(yx, (8, 8), Form(torch.device("cpu")), lens)
+        assert torch.equal(got[0].cpu(), expected[0])
+        assert torch.equal(got[1].cpu(), expected[1])
+
+
+@pytest.mark.parametrize("where", WHERE)
 def test_images_are_found_by_their_address(where: str) -> None:
     plain = bytes_of(3, 3, 40, 30)
     others = put(bytes_of(3, 3, 40, 30, seed=1), where)
@@ -178,11 +201,13 @@ def test_the_operator_is_well_formed() -> None:
     pixels, yx = put(bytes_of(2, 3, 20, 20), "device"), torch.zeros(2, 1, 2).long().to(DEVICE)
     varied = list(variation((True, True), True, 3, b=2).to(DEVICE).tensors)
     for corners, tensors in ((yx, []), (None, []), (yx, varied), (None, varied)):
-        arguments = (pixels, None, None, corners, [20, 20], DEVICE, torch.float32, True)
-        checks = torch.library.opcheck(
-            torch.ops.foveate.gather_inputs.default, (*arguments, tensors, [5, 5], bool(tensors))
-        )
-        assert set(checks.values()) == {"SUCCESS"}
+        for extent in (None, torch.tensor([[20, 20], [15, 18]], device=DEVICE)):
+            arguments = (pixels, None, None, extent, corners, [20, 20], DEVICE, torch.float32, True)
+            checks = torch.library.opcheck(
+                torch.ops.foveate.gather_inputs.default,
+                (*arguments, tensors, [5, 5], bool(tensors)),
+            )
+            assert set(checks.values()) == {"SUCCESS"}
 
 
 @pytest.mark.skipif(INTERPRETED, reason="needs a GPU")

@@ -10,7 +10,7 @@ from foveate.images.batches.stacked import StackedBatch
 from foveate.images.memory.form import Form
 from foveate.images.memory.gather import gather_patches
 from foveate.images.memory.variation import Lens, Variation, check_square
-from foveate.types import Float, Int64, Num, Size
+from foveate.types import Extents, Float, Int64, Num, Size
 
 
 class AugmentedBatch(ImageBatch):
@@ -44,6 +44,16 @@ class AugmentedBatch(ImageBatch):
         """See `ImageBatch.sizes`."""
         return self.batch.sizes
 
+    @property
+    def extents(self) -> Extents:
+        """See `ImageBatch.extents`."""
+        return self.batch.extents
+
+    @property
+    def square(self) -> bool:
+        """See `ImageBatch.square`."""
+        return self.batch.square
+
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; floats from 0 to 1."""
         overviews = self.batch.overviews(size)
@@ -55,7 +65,7 @@ class AugmentedBatch(ImageBatch):
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
     ) -> Num[Tensor, "b n c p q"]:
         """See `ImageBatch.read_patches`; floats from 0 to 1."""
-        corners = self.lens.locate(yx_level0, self.sizes, size)
+        corners = self.lens.locate(yx_level0, self.extents, size)
         return self.lens.alter(self.batch.read_patches(corners, size))
 
     def read_inputs(
@@ -80,7 +90,7 @@ class AugmentedBatch(ImageBatch):
     def hints(self) -> Float[Tensor, "b m 4"] | None:
         """See `ImageBatch.hints`: where they lie in the varied images."""
         boxes = self.batch.hints
-        return None if boxes is None else self.lens.carry(boxes, self.sizes)
+        return None if boxes is None else self.lens.carry(boxes, self.extents)
 
     @property
     def in_files(self) -> bool:
@@ -101,7 +111,7 @@ class AugmentedBatch(ImageBatch):
     @property
     def kind(self) -> tuple[object, ...]:
         """See `ImageBatch.kind`."""
-        return (*super().kind, *self.batch.kind, self.lens.overview_size, self.lens.turns)
+        return (type(self), *self.batch.kind, self.lens.overview_size, self.lens.turns)
 
     @property
     def reads_host(self) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from foveate.errors import InputError
 from foveate.images.memory.form import Form
-from foveate.types import Float, Int64, Num, Size
+from foveate.types import Extents, Float, Int64, Num, Size
 
 
 class ImageBatch(ABC):
@@ -22,6 +22,16 @@ class ImageBatch(ABC):
     @abstractmethod
     def sizes(self) -> list[Size]:
         """The (height, width) of each image at full resolution."""
+
+    @property
+    def extents(self) -> Extents:
+        """The same, as the device knows them if only it does."""
+        return self.sizes
+
+    @property
+    def square(self) -> bool:
+        """Whether all of them are, and all that can take their place in a recorded step."""
+        return all(height == width for height, width in self.sizes)
 
     @abstractmethod
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:

@@ -1,4 +1,4 @@
-"""Images of one size that lie together in memory, and batches that only say which of them."""
+"""Images that lie together in memory, and batches that only say which of them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,37 @@ from foveate.images.memory.device_reads import kernels_for
 from foveate.images.memory.kept import KeptOverviews
 from foveate.images.memory.resample import resample
 from foveate.images.memory.stack import Stack
-from foveate.types import Int64, Num, Size
+from foveate.types import Extents, Int64, Num, Size
 
 _SHARE = 0.5
 """Of a GPU's free memory that a pool may take; a larger one stays on the host."""
 
 
 class ImagePool:
-    """Images of one size in one tensor, with a copy on each device that asks for it.
+    """Images in one tensor, with a copy on each device that asks for it.
 
     A pool that would fill a GPU is pinned in host memory instead, where the GPU reads patches in
     place.
 
     Args:
-        pixels: the images.
+        pixels: the images. Those that are smaller lie in the first rows and columns, and the rest
+            is 0.
         resident: whether they are copied to a GPU; None where at most half of its free memory is
             needed.
+        sizes: height and width of each image, if they are of different sizes.
     """
 
-    def __init__(self, pixels: Num[Tensor, "N c H W"], resident: bool | None = None) -> None:
+    def __init__(
+        self,
+        pixels: Num[Tensor, "N c H W"],
+        resident: bool | None = None,
+        sizes: list[Size] | None = None,
+    ) -> None:
         self.kept = KeptOverviews(len(pixels))
         self.resident = resident
+        self.sizes = sizes
         self._pixels = {pixels.device: pixels}
+        self._extent: dict[torch.device, Tensor] = {}
 
     def on(self, device: torch.device) -> Num[Tensor, "N c H W"]:
         """The images for a device; they may be in pinned host memory."""
@@ -39,16 +48,38 @@ class ImagePool:
             self._pixels[device] = self._brought(device)
         return self._pixels[device]
 
+    def extent(self, device: torch.device) -> Int64[Tensor, "N 2"] | None:
+        """(height, width) of each image, on a device; None where they are of one size."""
+        if self.sizes is None:
+            return None
+        if device not in self._extent:
+            self._extent[device] = torch.tensor(self.sizes, device=device)
+        return self._extent[device]
+
+    def image(self, number: int) -> Num[Tensor, "c H W"]:
+        """One of the images, on the host, not copied."""
+        height, width = self.size if self.sizes is None else self.sizes[number]
+        return self.on(torch.device("cpu"))[number, :, :height, :width]
+
     def make_overviews(
         self, index: Int64[Tensor, " b"], size: Size, device: torch.device
     ) -> Num[Tensor, "b c h w"]:
         """Overviews of some of the images, for a device."""
-        some = Stack(self.on(device), index).whole()
-        return resample(some.to(device), size)
+        pixels = self.on(device)
+        if self.sizes is None:
+            return resample(Stack(pixels, index).whole().to(device), size)
+        # Each by itself: its size decides what a pixel of its overview is made of.
+        sized = [(number, *self.sizes[number]) for number in index.tolist()]
+        return torch.cat(
+            [
+                resample(pixels[number, :, :height, :width].to(device)[None], size)
+                for number, height, width in sized
+            ]
+        )
 
     @property
     def size(self) -> Size:
-        """(height, width) of every image."""
+        """(height, width) of every image, or of room for the largest."""
         height, width = next(iter(self._pixels.values())).shape[2:]
         return height, width
 
@@ -86,17 +117,32 @@ class PooledBatch(StackedBatch):
 
     @property
     def sizes(self) -> list[Size]:
-        """See `ImageBatch.sizes`."""
-        return [self.pool.size] * len(self.index)
+        """See `ImageBatch.sizes`; those of the largest where only a device knows which they are."""
+        sizes = self.pool.sizes
+        if sizes is None or self.where is None:
+            return [self.pool.size] * len(self.index)
+        return [sizes[number] for number in self.where.tolist()]
+
+    @property
+    def extents(self) -> Extents:
+        """See `ImageBatch.extents`."""
+        extent = self.pool.extent(self.index.device)
+        return self.sizes if extent is None else extent[self.index]
+
+    @property
+    def square(self) -> bool:
+        """See `ImageBatch.square`: whether all of the pool are."""
+        return all(height == width for height, width in self.pool.sizes or [self.pool.size])
 
     @property
     def stack(self) -> Stack:
         """See `StackedBatch.stack`."""
-        return Stack(self.pool.on(self.index.device), self.index)
+        device = self.index.device
+        return Stack(self.pool.on(device), self.index, extent=self.pool.extent(device))
 
     def overview_stack(self, size: Size) -> Stack:
         """See `StackedBatch.overview_stack`."""
-        if size == self.pool.size:
+        if size == self.pool.size and self.pool.sizes is None:
             return self.stack
         make = self.pool.make_overviews
         return self.pool.kept.stack(self.where, self.index, size, make, self.reads_host)
@@ -112,8 +158,8 @@ class PooledBatch(StackedBatch):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """See `ImageBatch.kind`: of the same pool."""
-        return (*super().kind, self.pool)
+        """See `ImageBatch.kind`: as many of the same pool."""
+        return (type(self), len(self), self.pool)
 
     @property
     def reads_host(self) -> bool:

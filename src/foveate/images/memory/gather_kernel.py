@@ -41,6 +41,7 @@ def _gather(
     images,
     index,
     address,
+    extent,
     corners,
     raw,
     out,
@@ -79,6 +80,12 @@ def _gather(
     there = pixel < rows * columns
     row, column = pixel // columns, pixel % columns
     to_row, to_column = row, column
+    number = batch
+    if index is not None:
+        number = tl.load(index + batch)
+    if extent is not None:
+        height = tl.load(extent + 2 * number)
+        width = tl.load(extent + 2 * number + 1)
     y = tl.zeros((), dtype=tl.int64)
     x = tl.zeros((), dtype=tl.int64)
     if corners is not None:
@@ -101,10 +108,8 @@ def _gather(
     inside = there & (y >= 0) & (y < height) & (x >= 0) & (x < width)
     if address is not None:
         source = tl.load(address + batch).to(tl.pointer_type(tl.uint8))
-    elif index is not None:
-        source = images + tl.load(index + batch) * stride_image
     else:
-        source = images + batch * stride_image
+        source = images + number * stride_image
     source += y * stride_y + x * stride_x
     target = out + patch * out_patch + to_row * out_y + to_column * out_x
     for channel in tl.static_range(channels):
@@ -130,6 +135,7 @@ def gather_inputs(
     lens: Lens | None = None,
     index: Int64[Tensor, " b"] | None = None,
     address: Int64[Tensor, " b"] | None = None,
+    extent: Int64[Tensor, "N 2"] | None = None,
 ) -> tuple[UInt8[Tensor, "..."], Float[Tensor, "m c p q"]]:
     """Rectangles as they are, and as a network takes them; both 0 outside an image.
 
@@ -142,6 +148,7 @@ def gather_inputs(
         index: which image each row of corners belongs to; all of them in turn by default.
         address: where the first pixel of each row's image lies in memory, to read others than
             `images` that are like them.
+        extent: (height, width) of each image, if they are smaller than the tensor.
 
     Returns:
         The rectangles, of which there are none without corners or with a lens, and the inputs.
@@ -176,6 +183,7 @@ def gather_inputs(
             images,
             index,
             address,
+            None if extent is None else extent.to(form.device).contiguous(),
             None if yx_level0 is None else yx_level0.contiguous(),
             raw if raw.numel() else None,
             out,

@@ -62,7 +62,7 @@ class KeptOverviews:
             kept, known = room
             wanted = torch.arange(self.count) if where is None else where
             missing = wanted[~known[wanted]]
-            for some in missing.split(_AT_ONCE):
+            for some in missing.split(_AT_ONCE) if len(missing) else ():
                 made = make(some.to(index.device), size, index.device)
                 kept[some.to(kept.device)] = made.to(kept.device)
             known[missing] = True

@@ -1,4 +1,4 @@
-"""Images of one size in one tensor, and how rectangles of them become a network's inputs."""
+"""Images in one tensor, and how rectangles of them become a network's inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foveate.images.memory.device_reads import keep_until_read, kernels_for
 from foveate.images.memory.form import Form
 from foveate.images.memory.gather import gather_patches
 from foveate.images.memory.variation import Lens, Variation, check_square
-from foveate.types import Float, Int64, Num, Size
+from foveate.types import Extents, Float, Int64, Num, Size
 
 _WRITTEN = (torch.float32, torch.bfloat16, torch.float16)
 """What the kernel writes."""
@@ -25,15 +25,18 @@ class Stack:
         pixels: the tensor; it may be in pinned host memory.
         index: which of them, where they are looked at; all of them in turn by default.
         address: where each lies in memory, if images that are like these are to be read instead.
+        extent: (height, width) of each image, where the index is. Those that are smaller than the
+            tensor lie in its first rows and columns, and the rest is 0. None if none is smaller.
     """
 
     pixels: Num[Tensor, "N c H W"]
     index: Int64[Tensor, " b"] | None = None
     address: Int64[Tensor, " b"] | None = None
+    extent: Int64[Tensor, "N 2"] | None = None
 
     @property
     def size(self) -> Size:
-        """(height, width) of every image."""
+        """(height, width) of every image, or what there is room for."""
         height, width = self.pixels.shape[2:]
         return height, width
 
@@ -78,6 +81,7 @@ class Stack:
             self.pixels,
             self.index,
             self.address,
+            self.extent,
             yx,
             list(size),
             form.device,
@@ -99,11 +103,17 @@ class Stack:
         if lens is None:
             patches = self.read(corners, size).to(form.device, non_blocking=True)
             return patches, form.cast(patches.flatten(0, 1))
-        corners = lens.locate(corners, [self.size], size)
+        corners = lens.locate(corners, self._extents(form.device), size)
         patches = lens.alter(self.read(corners, size).to(form.device, non_blocking=True))
         return torch.empty(0, dtype=torch.uint8, device=form.device), form.cast(
             patches.flatten(0, 1)
         )
+
+    def _extents(self, device: torch.device) -> Extents:
+        if self.extent is None:
+            return [self.size]
+        extents = self.extent if self.index is None else self.extent[self.index]
+        return extents.to(device)
 
     def _index(self) -> Tensor | None:
         return None if self.index is None else self.index.to(self.pixels.device)
@@ -117,15 +127,16 @@ class Stack:
     "foveate::gather_inputs",
     mutates_args=(),
     schema=(
-        "(Tensor images, Tensor? index, Tensor? address, Tensor? yx, int[2] size, Device device, "
-        "ScalarType dtype, bool channels_last, Tensor[] variation, int[2] overview_size, "
-        "bool turns) -> (Tensor, Tensor)"
+        "(Tensor images, Tensor? index, Tensor? address, Tensor? extent, Tensor? yx, int[2] size, "
+        "Device device, ScalarType dtype, bool channels_last, Tensor[] variation, "
+        "int[2] overview_size, bool turns) -> (Tensor, Tensor)"
     ),
 )
 def _gather_inputs(
     images: Tensor,
     index: Tensor | None,
     address: Tensor | None,
+    extent: Tensor | None,
     yx: Tensor | None,
     size: list[int],
     device: torch.device,
@@ -139,11 +150,11 @@ def _gather_inputs(
     unit, sides = (overview_size[0], overview_size[1]), (size[0], size[1])
     lens = Lens(Variation(*variation), unit, turns) if variation else None
     if not kernels_for(images, device):
-        return Stack(images, index)._reference(yx, sides, form, lens)
+        return Stack(images, index, extent=extent)._reference(yx, sides, form, lens)
     from foveate.images.memory.gather_kernel import gather_inputs
 
     corners = None if yx is None else yx.to(device)
-    written = gather_inputs(images, corners, sides, form, lens, index, address)
+    written = gather_inputs(images, corners, sides, form, lens, index, address, extent)
     if images.device.type != device.type:
         keep_until_read(images)
     return written
@@ -154,6 +165,7 @@ def _(
     images: Tensor,
     index: Tensor | None,
     address: Tensor | None,
+    extent: Tensor | None,
     yx: Tensor | None,
     size: list[int],
     device: torch.device,
