@@ -54,6 +54,20 @@ def test_deep_mil_takes_images_of_different_sizes_and_bytes() -> None:
         torch.testing.assert_close(listed.logits[row], model(image[None]).logits[0])
 
 
+def test_deep_mil_takes_many_patches_in_turn_where_it_learns_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, images = mil().eval(), torch.rand(2, 3, 90, 100)
+    seen: list[int] = []
+    model.feature.register_forward_hook(lambda _, given, __: seen.append(len(given[0])))
+    whole = model(images)
+    monkeypatch.setattr("foveate.models.mil._AT_ONCE", 10)
+    with torch.no_grad():
+        in_turn = model(images)
+    assert seen == [24, 10, 10, 4]
+    torch.testing.assert_close(in_turn.logits, whole.logits)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_deep_mil_keeps_attention_in_float32() -> None:
     model = mil(gated=True).cuda()

@@ -15,6 +15,9 @@ from foveate.models.inputs import check_size, form_of
 from foveate.models.jitter import Jitter
 from foveate.types import Draw, Float, Prediction, Size
 
+_AT_ONCE = 1024
+"""Patches whose features are computed together where nothing is learnt."""
+
 
 class MILAttention(nn.Module):
     """Scores features by themselves.
@@ -101,7 +104,7 @@ class DeepMIL(nn.Module):
         patches, inputs = batch.read_inputs(yx_level0, self.patch_size, form)
 
         inputs = inputs if self.jitter is None else self.jitter(inputs, generator)
-        features = self.feature(inputs).unflatten(0, yx_level0.shape[:2])
+        features = self._features(inputs).unflatten(0, yx_level0.shape[:2])
         logits = self.attention(features)
         log_attention = logits.to(features.dtype).log_softmax(-1)
         attention = log_attention.exp()
@@ -110,3 +113,10 @@ class DeepMIL(nn.Module):
         return Prediction(
             self.head(z), log_attention.unflatten(1, self.grid), draw, yx_level0, patches
         )
+
+    def _features(self, inputs: Float[Tensor, "m c p q"]) -> Float[Tensor, "m d"]:
+        if self.training or torch.is_grad_enabled():
+            features: Tensor = self.feature(inputs)
+            return features
+        # A batch has tens of thousands of patches, and none knows of the others.
+        return torch.cat([self.feature(some) for some in inputs.split(_AT_ONCE)])
