@@ -148,7 +148,9 @@ def _cases(device: torch.device, quick: bool) -> Iterator[tuple[Setting, str, in
             if quick and method in ("ATS-10", "U-5"):
                 continue
             for batch_size in batches:
-                for name in ("fast",) if quick and method == "CNN" else ("plain", "fast"):
+                # Patience is short, and a CPU takes seconds for a step of plain PyTorch.
+                alone = quick and (method == "CNN" or device.type == "cpu")
+                for name in ("fast",) if alone else ("plain", "fast"):
                     yield setting, method, batch_size, setting.size, name
     roads = SETTINGS[0]
     for megapixels in MEGAPIXELS[: 2 if quick else None]:

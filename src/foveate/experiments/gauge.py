@@ -16,6 +16,9 @@ EXACT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 _LEAST = 3
 _PATIENCE = {"cpu": 10.0, "cuda": 2.0}
 """Seconds after which a step is not repeated any more, but `_LEAST` times."""
+_ENOUGH = {"cpu": 1.0, "cuda": 0.0}
+"""Seconds for which short steps are made to warm up, and then repeated, however few are asked for:
+the first few on a CPU wait for memory that the others have."""
 
 _IN_A_ROW = 10
 """Short steps between two looks at the clock on a GPU: as in training, the host prepares one while
@@ -27,14 +30,24 @@ def milliseconds_of(
     step: Callable[[], Any], device: torch.device, repeat: int
 ) -> tuple[float, float]:
     """The median of a step's times, and half the distance between their quartiles."""
-    short = device.type == "cuda" and _timed(step, device, 1) < _SHORT
+    kind = device.type
+    short = kind == "cuda" and _timed(step, device, 1) < _SHORT
     steps = _IN_A_ROW if short else 1
+    warm = time.perf_counter() + _ENOUGH[kind]
+    while time.perf_counter() < warm:
+        step()
     times: list[float] = []
-    end = time.perf_counter() + _PATIENCE[device.type]
-    while len(times) < min(repeat, _LEAST) or (len(times) < repeat and time.perf_counter() < end):
+    start = time.perf_counter()
+    while _wants_more(len(times), repeat, time.perf_counter() - start, kind):
         times.append(1000 * _timed(step, device, steps))
     low, middle, high = statistics.quantiles(times, n=4)
     return middle, (high - low) / 2
+
+
+def _wants_more(count: int, repeat: int, seconds: float, kind: str) -> bool:
+    if count < min(repeat, _LEAST):
+        return True
+    return seconds < _PATIENCE[kind] and (count < repeat or seconds < _ENOUGH[kind])
 
 
 def megabytes_of(step: Callable[[], Any], device: torch.device) -> float:
