@@ -25,6 +25,7 @@ from foveate.experiments.gauge import EXACT, megabytes_of, milliseconds_of
 from foveate.images import ImageBatch, TensorBatch
 from foveate.kernels import plain_pytorch
 from foveate.training import Classifier, Settings, build_model
+from foveate.training.allocation import keep_freed_memory
 from foveate.training.recording import RecordedStep, Values
 from foveate.types import Size
 
@@ -147,7 +148,10 @@ def measure_here() -> None:
     settings = Settings.from_dict(request["settings"])
     shape = Shape(**request["shape"] | {"size": tuple(request["shape"]["size"])})
     device = torch.device("cpu")
-    step = prepare_step(settings, shape, device, Options(**request["options"]))
+    options = Options(**request["options"])
+    if options != PLAIN:
+        keep_freed_memory()  # where memory is measured, the environment has it given back
+    step = prepare_step(settings, shape, device, options)
     step()  # what is loaded and kept for good is not the step's
     if what == "memory":
         numbers = [megabytes_of(step, device)]

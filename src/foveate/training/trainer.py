@@ -16,6 +16,7 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, RichProg
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from foveate.errors import InputError
+from foveate.training.allocation import keep_freed_memory
 from foveate.training.log import EpochLog
 from foveate.training.module import Classifier
 from foveate.training.settings import Settings
@@ -172,6 +173,7 @@ def make_trainer(
 
 def speed_up(classifier: Classifier, trainer: L.Trainer, hardware: Hardware) -> None:
     """Turn on what makes the steps of a run faster where it will run, and changes no result."""
+    keep_freed_memory()
     classifier.to(memory_format=torch.channels_last)
     if hardware.compile == "full":
         classifier.fuse()
