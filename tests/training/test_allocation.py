@@ -9,16 +9,17 @@ import sys
 
 import pytest
 
-from foveate.training.allocation import keep_freed_memory
+from foveate.training import allocation
 
 PAGE_FAULTS = """
-import resource, sys, torch
-from foveate.training.allocation import keep_freed_memory
+import resource, runpy, sys
+import numpy as np
 
-assert keep_freed_memory() is (sys.argv[1] == "kept")
+keep_freed_memory = runpy.run_path(sys.argv[1])["keep_freed_memory"]
+assert keep_freed_memory() is (sys.argv[2] == "kept")
 
 def step():
-    maps = [torch.ones(2**21) for _ in range(6)]  # 8 MB each
+    maps = [np.ones(2**20) for _ in range(6)]  # 8 MB each
 
 for _ in range(3):
     step()
@@ -31,7 +32,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 def faults(expected: str, **environment: str) -> int:
     inherited = {name: value for name, value in os.environ.items() if "MALLOC" not in name}
-    command = [sys.executable, "-c", PAGE_FAULTS, expected]
+    command = [sys.executable, "-c", PAGE_FAULTS, allocation.__file__, expected]
     return int(subprocess.check_output(command, env=inherited | environment, text=True))
 
 
@@ -44,4 +45,4 @@ def test_memory_that_is_freed_is_used_again() -> None:
 
 def test_what_somebody_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=0")
-    assert not keep_freed_memory()
+    assert not allocation.keep_freed_memory()

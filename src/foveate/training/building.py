@@ -61,13 +61,16 @@ _SAMPLERS: dict[str, type[Sampler]] = {
 }
 
 
-def build_splits(settings: Settings, progress: Progress | None = None) -> Splits:
+def build_splits(
+    settings: Settings, progress: Progress | None = None, memory: int | None = None
+) -> Splits:
     """The data that settings describe.
 
     Args:
         settings: the run's.
         progress: is told how far the painting of signs is, which is done at once then, rather than
             when an image is first asked for.
+        memory: how many bytes of a manifest's images may be kept; see `Manifest.load`.
 
     Raises:
         DataError: where it is missing or damaged.
@@ -91,7 +94,7 @@ def build_splits(settings: Settings, progress: Progress | None = None) -> Splits
     elif name == "speed-limits":
         splits = speed_limits_splits(root, seed=seed, keep=True)
     elif name == "manifest":
-        splits = _manifest_splits(settings)
+        splits = _manifest_splits(settings, memory)
     else:
         splits = gtsdb_speed_limits_splits(root, seed=seed, keep=True)
     if images is not None:
@@ -132,9 +135,9 @@ def open_manifest(settings: Settings, progress: Progress | None = None) -> Manif
     return manifest
 
 
-def _manifest_splits(settings: Settings) -> Splits:
+def _manifest_splits(settings: Settings, memory: int | None) -> Splits:
     manifest = open_manifest(settings)
-    splits = manifest.load(settings.overview_size)
+    splits = manifest.load(settings.overview_size, memory)
     if manifest.problems:
         first = manifest.problems[0]
         _log.warning("%s: %d problems, such as %s", settings.root, len(manifest.problems), first)

@@ -14,6 +14,9 @@ from foveate.training.building import build_model, build_splits
 from foveate.training.module import Classifier
 from foveate.training.settings import Settings
 
+_ROOM = 2**31
+"""Bytes of decoded images that are kept: to be looked at a few times, more are not worth it."""
+
 
 def load_classifier(checkpoint: Path) -> Classifier:
     """A trained model, ready to predict.
@@ -62,7 +65,7 @@ def load_splits(classifier: Classifier, moved: dict[str, str | None] | None = No
         # What the model knows is what can be told apart, in its own order.
         changes |= {"classes": classifier.classes, "channels": classifier.channels}
     settings = dataclasses.replace(classifier.settings, **changes)
-    return check_classes(classifier, build_splits(settings))
+    return check_classes(classifier, build_splits(settings, memory=_ROOM))
 
 
 def check_classes(classifier: Classifier, splits: Splits) -> Splits:

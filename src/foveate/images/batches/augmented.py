@@ -49,11 +49,6 @@ class AugmentedBatch(ImageBatch):
         """See `ImageBatch.extents`."""
         return self.batch.extents
 
-    @property
-    def square(self) -> bool:
-        """See `ImageBatch.square`."""
-        return self.batch.square
-
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; floats from 0 to 1."""
         overviews = self.batch.overviews(size)

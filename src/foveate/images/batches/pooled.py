@@ -28,6 +28,9 @@ class ImagePool:
         resident: whether they are copied to a GPU; None where at most half of its free memory is
             needed.
         sizes: height and width of each image, if they are of different sizes.
+
+    Attributes:
+        square: whether all of them are.
     """
 
     def __init__(
@@ -39,6 +42,8 @@ class ImagePool:
         self.kept = KeptOverviews(len(pixels))
         self.resident = resident
         self.sizes = sizes
+        known = [pixels.shape[2:]] if sizes is None else sizes
+        self.square = all(height == width for height, width in known)
         self._pixels = {pixels.device: pixels}
         self._extent: dict[torch.device, Tensor] = {}
 
@@ -132,7 +137,7 @@ class PooledBatch(StackedBatch):
     @property
     def square(self) -> bool:
         """See `ImageBatch.square`: whether all of the pool are."""
-        return all(height == width for height, width in self.pool.sizes or [self.pool.size])
+        return self.pool.square
 
     @property
     def stack(self) -> Stack:
