@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -17,11 +18,12 @@ from torch import Tensor
 
 from foveate.datasets import Batch, Manifest, Splits
 from foveate.errors import DataError
-from foveate.images import AheadBatch, TensorBatch
+from foveate.images import AheadBatch, ImageBatch, TensorBatch
 from foveate.training import Hardware, ImageData, Run, Settings, read_log, settings_for, train
 from foveate.training.ahead import ReadAhead
 from foveate.training.data import Upcoming
 from foveate.training.module import Classifier
+from foveate.training.recording import HeldBatch, RecordedStep
 from slides import damage, slides
 from training.two_processes import train_in
 
@@ -139,6 +141,58 @@ def test_where_all_cells_are_drawn_reading_ahead_changes_nothing(
     for name, value in weights(ahead).items():
         # Adam makes much of rounding; without the correction they would be 2e-2 apart.
         torch.testing.assert_close(value, weights(plain)[name], rtol=0, atol=1e-3)
+
+
+class Repeated(RecordedStep):
+    """Makes each step anew from what it holds, where there are no CUDA graphs to replay."""
+
+    def _record(self, images: ImageBatch, labels: Tensor) -> None:
+        self._held, self._labels = HeldBatch(images), labels.clone()
+        self._generator = torch.Generator()
+        self._graph = Mock()
+        self._graph.replay = self._repeat
+        self.recordings = getattr(self, "recordings", 0) + 1
+
+    def _repeat(self) -> None:
+        self._forget_gradient()
+        self._values = self._make()
+        self._gradients = [(parameter, parameter.grad) for parameter in self.module.parameters()]
+
+
+@pytest.mark.parametrize("augment", [True, False])
+def test_a_step_that_is_read_ahead_can_be_replayed(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, augment: bool
+) -> None:
+    splits = in_files(table)
+    plain = run(tmp_path / "plain", splits, augment=augment)
+    repeated: list[Repeated] = []
+
+    def record(classifier: Classifier, *args: Any) -> None:
+        repeated.append(Repeated(classifier.objective, classifier))
+        classifier._recorded = repeated[-1]
+
+    monkeypatch.setattr("foveate.training.run.speed_up", record)
+    replayed = run(tmp_path / "replayed", splits, augment=augment)
+    assert [one.recordings for one in repeated] == [1]
+    for name, value in weights(plain).items():
+        torch.testing.assert_close(weights(replayed)[name], value, rtol=0, atol=1e-6)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="records CUDA graphs")
+@pytest.mark.parametrize("augment", [True, False])
+def test_on_a_gpu_it_is_replayed(table: Path, tmp_path: Path, augment: bool) -> None:
+    splits = in_files(table)
+    replayed, plain = (
+        run(
+            tmp_path / compiles,
+            splits,
+            Hardware("gpu", "1", precision="32-true", compile=compiles),
+            augment=augment,
+        )
+        for compiles in ("auto", "off")
+    )
+    for name, value in weights(plain).items():
+        torch.testing.assert_close(weights(replayed)[name], value, rtol=0, atol=2e-3)
 
 
 def test_a_model_that_does_not_learn_draws_the_same(table: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Images that are read in parts: an overview, and patches where somebody looks."""
 
-from foveate.images.batches.ahead import AheadBatch
+from foveate.images.batches.ahead import AheadBatch, SeenBatch
 from foveate.images.batches.augmented import AugmentedBatch
 from foveate.images.batches.batch import ImageBatch
 from foveate.images.batches.list_batch import ListBatch
@@ -38,6 +38,7 @@ __all__ = [
     "Openable",
     "Pending",
     "PooledBatch",
+    "SeenBatch",
     "Stack",
     "StackedBatch",
     "TensorBatch",

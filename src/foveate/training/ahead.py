@@ -80,6 +80,12 @@ class ReadAhead:
         """Start anew, as at the start of an epoch."""
         self._coming = {}
 
+    def settle(self) -> None:
+        """Wait until nothing happens in the background."""
+        for coming in self._coming.values():
+            coming.images.settle()
+            coming.labels.settle()
+
     def take(self, batch: Batch, step: int, device: torch.device) -> Ready:
         """The batch of a step, as it was made ready, or at once if it was not."""
         coming = self._coming.pop(step, None)

@@ -21,7 +21,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from foveate.datasets import Batch
 from foveate.errors import InputError
-from foveate.images import AugmentedBatch, ImageBatch, Variation
+from foveate.images import AheadBatch, AugmentedBatch, ImageBatch, SeenBatch, Variation
 from foveate.models import AttentionSampling, guidance
 from foveate.sampling import entropy
 from foveate.sampling.chance import Share
@@ -106,15 +106,22 @@ class Classifier(L.LightningModule):
         """One step: cross-entropy minus λ H(a)."""
         step = self.global_step
         ready = self._ahead.take(batch.batch, step, self.device)
-        self._replayed = self._recorded is not None and len(ready.images.sources) > 0
-        if self._replayed:
-            assert self._recorded is not None
-            values = self._recorded(ready.images, ready.labels, self._draw_seed(step))
-        # Not before: while a step is recorded, no thread may ask for memory of the device.
-        self._ahead.begin(batch.following, step + 1, self.device)
-        if not self._replayed:
-            chance = self._generator(step)
-            values = self.objective(ready.images, ready.labels, chance, ready.glance)
+        images = ready.images
+        if self._recorded is not None and isinstance(images, AheadBatch) and ready.glance:
+            images = images.seen(ready.glance)
+        recorded = self._recorded if len(images.sources) > 0 else None
+        self._replayed = recorded is not None
+        records = recorded is not None and not recorded.knows(images)
+        if records:
+            self._ahead.settle()  # meanwhile no thread may ask for memory of the device
+        else:
+            self._ahead.begin(batch.following, step + 1, self.device)
+        if recorded is not None:
+            values = recorded(images, ready.labels, self._draw_seed(step))
+        else:
+            values = self.objective(images, ready.labels, self._generator(step), ready.glance)
+        if records:
+            self._ahead.begin(batch.following, step + 1, self.device)
         measured = torch.stack([values[name].detach() for name in _MEASURED if name in values])
         self._totals = measured if self._totals is None else self._totals + measured
         return values["objective"]
@@ -127,6 +134,8 @@ class Classifier(L.LightningModule):
         glance: Glance | None = None,
     ) -> Values:
         """What a step measures of a batch; `objective` is what it makes smaller."""
+        if isinstance(images, SeenBatch):
+            glance = images.glance
         out = self(images, generator, glance)
         cross_entropy = F.cross_entropy(out.logits, labels, weight=self.class_weight)
         wrong = (out.logits.detach().argmax(-1) != labels).float().mean()

@@ -62,6 +62,10 @@ class RecordedStep:
         self.module = module
         self._graph: torch.cuda.CUDAGraph | None = None
 
+    def knows(self, images: ImageBatch) -> bool:
+        """Whether a step with such images is recorded."""
+        return self._graph is not None and self._held.fits(images)
+
     def __call__(self, images: ImageBatch, labels: Int64[Tensor, " b"], seed: int) -> Values:
         """Make the step with other images.
 
@@ -70,7 +74,7 @@ class RecordedStep:
             labels: their classes.
             seed: decides the draws.
         """
-        if self._graph is None or not self._held.fits(images):
+        if not self.knows(images):
             self._record(images, labels)
         else:
             self._held.replace(images)

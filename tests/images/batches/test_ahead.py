@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from foveate import open_image
-from foveate.errors import DataError
+from foveate.errors import DataError, InputError
 from foveate.images import (
     AheadBatch,
     AugmentedBatch,
@@ -24,6 +24,7 @@ from foveate.images import (
     as_batch,
 )
 from foveate.images.files.threads import in_background
+from foveate.types import Draw, Glance
 from images.example_files import CASES
 
 OVERVIEW = (20, 30)
@@ -66,6 +67,28 @@ def test_other_corners_and_sizes_are_read_when_asked_for(files: ImageBatch) -> N
     other = CORNERS + 1
     assert torch.equal(ahead.read_patches(other, (16, 12)), files.read_patches(other, (16, 12)))
     assert torch.equal(ahead.read_patches(CORNERS, (5, 6)), files.read_patches(CORNERS, (5, 6)))
+
+
+def test_what_is_seen_is_all_that_is_left(files: ImageBatch, device: torch.device) -> None:
+    corners = CORNERS.to(device)
+    draw = Draw(torch.zeros(2, 2, dtype=torch.int64), torch.ones(2, 2))
+    glance = Glance(torch.zeros(2, 5, 5), draw, corners)
+    ahead, now = AheadBatch(files, device, OVERVIEW), files.to(device)
+    with pytest.raises(InputError, match="begin_patches"):
+        ahead.seen(glance)
+    ahead.begin_patches(corners, (16, 12))
+    seen = ahead.seen(glance)
+    assert torch.equal(seen.overviews(OVERVIEW), now.overviews(OVERVIEW))
+    assert torch.equal(seen.read_patches(corners, (16, 12)), now.read_patches(corners, (16, 12)))
+    assert seen.sizes == files.sizes
+    with pytest.raises(InputError, match="only overviews of"):
+        seen.overviews((7, 5))
+    with pytest.raises(InputError, match="only the patches that were chosen"):
+        seen.read_patches(corners + 1, (16, 12))
+    again = seen.with_sources(tuple(source.clone() for source in seen.sources))
+    assert again.kind == seen.kind
+    assert torch.equal(again.read_patches(again.glance.yx_level0, (16, 12)), seen.patches)
+    assert torch.equal(again.glance.draw.weight, draw.weight)
 
 
 def test_a_file_that_fails_says_so_when_it_is_asked_for(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
-"""A batch that is read in the background, before it is asked for."""
+"""A batch that is read in the background, before it is asked for, and what is left of it then."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from foveate.errors import InputError
 from foveate.images.batches.batch import ImageBatch
 from foveate.images.batches.pending import Pending
-from foveate.types import Int64, Num, Size
+from foveate.types import Draw, Glance, Int64, Num, Size
 
 
 class AheadBatch(ImageBatch):
@@ -70,6 +71,23 @@ class AheadBatch(ImageBatch):
                 return patches.get()
         return self._now().read_patches(yx_level0, size)
 
+    def seen(self, glance: Glance) -> SeenBatch:
+        """What a step needs that looks where `glance` says; waits for what is being read."""
+        patches = self.read_patches(glance.yx_level0, self._patch_size)
+        return SeenBatch(self.overviews(self.overview_size), patches, glance, self.sizes)
+
+    def settle(self) -> None:
+        """Wait until nothing is read in the background any more."""
+        self._overviews.settle()
+        if self._patches is not None:
+            self._patches[-1].settle()
+
+    @property
+    def _patch_size(self) -> Size:
+        if self._patches is None:
+            raise InputError("no patches are being read: begin_patches says which")
+        return self._patches[1]
+
     def _now(self) -> ImageBatch:
         # What the background has moved is in the order of its own stream.
         return self.batch.to(self.device)
@@ -78,3 +96,72 @@ class AheadBatch(ImageBatch):
         batch = self.batch.pin_memory() if self.device.type == "cuda" else self.batch
         self._moved = batch.to(self.device, non_blocking=True)
         return self._moved.overviews(self.overview_size)
+
+
+class SeenBatch(ImageBatch):
+    """Images of which no more is there than a step needs: their overviews, and chosen patches.
+
+    It is read from tensors, whatever they were read from, so that a step can be replayed.
+
+    Args:
+        known: the overviews.
+        patches: the patches.
+        glance: where they were chosen.
+        sizes: the height and width of each image.
+    """
+
+    def __init__(
+        self,
+        known: Num[Tensor, "b c h w"],
+        patches: Num[Tensor, "b n c p q"],
+        glance: Glance,
+        sizes: list[Size],
+    ) -> None:
+        self.known = known
+        self.patches = patches
+        self.glance = glance
+        self._sizes = sizes
+
+    @property
+    def sizes(self) -> list[Size]:
+        """See `ImageBatch.sizes`."""
+        return self._sizes
+
+    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
+        """See `ImageBatch.overviews`; of one size only."""
+        kept = tuple(self.known.shape[-2:])
+        if size != kept:
+            raise InputError(f"only overviews of {kept} are kept, but {size} was asked for")
+        return self.known
+
+    def read_patches(
+        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_patches`; those of the glance only."""
+        if yx_level0 is not self.glance.yx_level0 or size != tuple(self.patches.shape[-2:]):
+            raise InputError("only the patches that were chosen are kept: pass the glance, too")
+        return self.patches
+
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """See `ImageBatch.sources`."""
+        glance = self.glance
+        draw = glance.draw
+        seen = (self.known, self.patches)
+        return (*seen, glance.log_attention, draw.index, draw.weight, glance.yx_level0)
+
+    def with_sources(self, sources: tuple[Tensor, ...]) -> SeenBatch:
+        """See `ImageBatch.with_sources`."""
+        known, patches, log_attention, index, weight, yx_level0 = sources
+        glance = Glance(log_attention, Draw(index, weight), yx_level0)
+        return SeenBatch(known, patches, glance, self._sizes)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """See `ImageBatch.kind`: how large the images are does not matter any more."""
+        return (type(self),)
+
+    @property
+    def reads_host(self) -> bool:
+        """See `ImageBatch.reads_host`."""
+        return False

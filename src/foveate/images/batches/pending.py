@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import wait
 
 import torch
 from torch import Tensor
@@ -40,6 +41,10 @@ class Pending:
         if self._stream is not None and waits:
             self._before = torch.cuda.current_stream(device).record_event()
         self._future = in_background(self._run)
+
+    def settle(self) -> None:
+        """Wait until the other thread is done with it, however that ends."""
+        wait([self._future])
 
     def get(self) -> Tensor:
         """The tensor; waits until it is there, and raises what its making raised."""
