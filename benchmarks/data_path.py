@@ -92,7 +92,13 @@ def steps_per_second(settings: Settings, splits: Splits, folder: Path, hardware:
     clock = Clock()
     L.seed_everything(0, verbose=False)
     classifier = new_classifier(settings, splits)
-    data = ImageData(splits, settings.batch_size, passes=settings.passes, workers=hardware.workers)
+    data = ImageData(
+        splits,
+        settings.batch_size,
+        workers=hardware.workers,
+        passes=settings.passes,
+        steps_ahead=settings.steps_ahead,
+    )
     with warnings.catch_warnings():
         quieten_lightning()
         trainer = make_trainer(settings, folder, hardware, progress=False)
@@ -113,6 +119,7 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, float]:
         batch_size=args.batch_size,
         passes=-(-(WARM_UP + args.steps) // per_pass),
         augment=not args.plain,
+        steps_ahead=args.steps_ahead,
     )
     height, width = settings.overview_size
     overviews = len(manifest.images) * 3 * height * width
@@ -140,6 +147,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60, help="that are timed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0, help="processes that read overviews")
+    parser.add_argument("--steps-ahead", type=int, default=1, help="that patches are read before")
     parser.add_argument("--plain", action="store_true", help="without augmentation")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller, in a minute")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

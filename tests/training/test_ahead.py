@@ -85,10 +85,11 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+@pytest.mark.parametrize("steps_ahead", [1, 2, 7])
 def test_all_but_the_first_batch_of_an_epoch_are_read_ahead(
-    table: Path, tmp_path: Path, begun: list[int]
+    table: Path, tmp_path: Path, begun: list[int], steps_ahead: int
 ) -> None:
-    run(tmp_path / "run", in_files(table))
+    run(tmp_path / "run", in_files(table), steps_ahead=steps_ahead)
     assert begun == [3] * (STEPS - 1) * 2
 
 
@@ -127,13 +128,18 @@ def test_images_in_memory_are_not_read_ahead(table: Path, tmp_path: Path, begun:
     assert are_equal(*map(weights, done))
 
 
-@pytest.mark.parametrize("augment", [True, False])
+@pytest.mark.parametrize(("augment", "steps_ahead"), [(True, 1), (False, 1), (True, 3)])
 def test_where_all_cells_are_drawn_reading_ahead_changes_nothing(
-    table: Path, tmp_path: Path, begun: list[int], augment: bool
+    table: Path, tmp_path: Path, begun: list[int], augment: bool, steps_ahead: int
 ) -> None:
     """Old attention chose the patches, and yet the estimate is the full model of now."""
     splits = in_files(table)
-    options: dict[str, Any] = {"attention": "pooled", "augment": augment, "learning_rate": 1e-2}
+    options: dict[str, Any] = {
+        "attention": "pooled",
+        "augment": augment,
+        "learning_rate": 1e-2,
+        "steps_ahead": steps_ahead,
+    }
     ahead, plain = (
         run(tmp_path / str(ahead), splits, read_ahead=ahead, **options) for ahead in (True, False)
     )
@@ -218,11 +224,13 @@ class InterruptedRunError(Exception):
     pass
 
 
+@pytest.mark.parametrize("steps_ahead", [1, 2])
 def test_stopping_and_resuming_ends_at_the_same_weights(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps_ahead: int
 ) -> None:
     splits = in_files(table)
-    whole = run(tmp_path / "whole", splits, epochs=3)
+    options: dict[str, Any] = {"epochs": 3, "steps_ahead": steps_ahead}
+    whole = run(tmp_path / "whole", splits, **options)
     step = Classifier.training_step
 
     def interrupted_step(self: Classifier, batch: Any, number: int) -> Tensor:
@@ -233,9 +241,9 @@ def test_stopping_and_resuming_ends_at_the_same_weights(
     with monkeypatch.context() as patch:
         patch.setattr(Classifier, "training_step", interrupted_step)
         with pytest.raises(InterruptedRunError):
-            run(tmp_path / "halves", splits, epochs=3)
+            run(tmp_path / "halves", splits, **options)
     torch.manual_seed(99)
-    halves = run(tmp_path / "halves", splits, epochs=3, train={"resume": True})
+    halves = run(tmp_path / "halves", splits, **options, train={"resume": True})
     assert are_equal(weights(whole), weights(halves))
     assert whole.metrics == halves.metrics
 

@@ -95,6 +95,9 @@ def train_command(
         bool | None,
         typer.Option(help="read patches from files while the step before theirs is trained on"),
     ] = None,
+    steps_ahead: Annotated[
+        int | None, typer.Option(help="how many steps before theirs: more keep more cores busy")
+    ] = None,
     painted: Annotated[
         int | None,
         typer.Option(help="photographs with painted signs to add, for the two of speed limits"),
@@ -187,6 +190,7 @@ def train_command(
         "tint": tint,
         "jitter": jitter,
         "read_ahead": read_ahead,
+        "steps_ahead": steps_ahead,
         "painted": painted,
         "class_weights": class_weights,
         "label_smoothing": label_smoothing,

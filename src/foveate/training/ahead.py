@@ -2,13 +2,14 @@
 
 When step t begins,
 
-    batch t      is taken: its overviews and patches are there, or on their way,
-    batch t + 2  begins to have its overviews read and moved,
-    batch t + 1  is looked at with the weights of now; the patches it asks for begin to be read,
+    batch t          is taken: its overviews and patches are there, or on their way,
+    batch t + s + 1  begins to have its overviews read and moved,
+    batch t + s      is looked at with the weights of now; patches it asks for begin to be read,
 
-and then step t computes. So patches are chosen by attention that is one step old, and the weights
-of the draw are corrected for it (see `carry_over`). Chance is that of the step which uses a batch,
-and nothing is read across an epoch: a run that stops and goes on is the run that never stopped.
+and then step t computes. So patches are chosen by attention that is s steps old, one unless asked
+otherwise, and the weights of the draw are corrected for it (see `carry_over`). Chance is that of
+the step which uses a batch, and nothing is read across an epoch: a run that stops and goes on is
+the run that never stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Ready:
     Attributes:
         images: as they will be seen, on the device.
         labels: the class of each.
-        glance: where to look, if that was decided a step ago.
+        glance: where to look, if that was decided before.
     """
 
     images: ImageBatch
@@ -61,6 +62,7 @@ class ReadAhead:
         patch_size: height and width of the patches.
         vary: images as they will be seen in a step, on the host or wherever they are.
         look: decides where to look in a step's images; None reads no file ahead.
+        steps: how many steps before theirs patches are read.
     """
 
     def __init__(
@@ -69,11 +71,13 @@ class ReadAhead:
         patch_size: Size,
         vary: Callable[[ImageBatch, int], ImageBatch],
         look: Callable[[ImageBatch, int], Glance] | None = None,
+        steps: int = 1,
     ) -> None:
         self.overview_size = overview_size
         self.patch_size = patch_size
         self.vary = vary
         self.look = look
+        self.steps = steps
         self._coming: dict[int, _Coming] = {}
 
     def forget(self) -> None:
@@ -112,9 +116,10 @@ class ReadAhead:
                 if coming is not None:
                     self._coming[number] = coming
         # After the overviews of all: the next look must not wait for the patches of this one.
-        next_one = self._coming.get(step)
-        if next_one is not None:
-            self._choose(next_one, step)
+        for number in range(step, step + self.steps):
+            soon = self._coming.get(number)
+            if soon is not None and soon.glance is None:
+                self._choose(soon, number)
 
     def _choose(self, coming: _Coming, step: int) -> None:
         """Decide where to look, and begin to read there."""

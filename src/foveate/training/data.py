@@ -97,12 +97,10 @@ class Upcoming:
 
 
 class LookaheadLoader(DataLoader[Batch]):
-    """A loader that gives each batch together with the two that follow it.
-
-    Two, since the overviews of a batch must be there before its patches can be chosen.
-    """
+    """A loader that gives each batch together with those that follow it."""
 
     lookahead = 2
+    """How many."""
 
     def __iter__(self) -> Iterator[Upcoming]:  # type: ignore[override]
         waiting: deque[Batch] = deque()
@@ -123,12 +121,20 @@ class ImageData(L.LightningDataModule):
         seed: decides the order of training.
         workers: processes that read images; 0 reads in this one.
         passes: how often a training epoch goes through the images.
+        steps_ahead: how many steps before theirs the patches of training images are read.
     """
 
     def __init__(
-        self, splits: Splits, batch_size: int, seed: int = 0, workers: int = 0, passes: int = 1
+        self,
+        splits: Splits,
+        batch_size: int,
+        seed: int = 0,
+        workers: int = 0,
+        passes: int = 1,
+        steps_ahead: int = 1,
     ) -> None:
         super().__init__()
+        self.steps_ahead = steps_ahead
         self.passes = passes
         self.splits = splits
         self.batch_size = batch_size
@@ -138,7 +144,10 @@ class ImageData(L.LightningDataModule):
     def train_dataloader(self) -> LookaheadLoader:
         """Training images in a new order each epoch, as `Upcoming`."""
         order = Order(len(self.splits.train), self.batch_size, self.seed, self.passes)
-        return LookaheadLoader(**self._options(self.splits.train, order))
+        loader = LookaheadLoader(**self._options(self.splits.train, order))
+        # One more, since the overviews of a batch must be there before its patches can be chosen.
+        loader.lookahead = self.steps_ahead + 1
+        return loader
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Validation images, each once."""

@@ -214,7 +214,11 @@ class Classifier(L.LightningModule):
         # Carried over to other attention, what is biased would be biased otherwise.
         reads = settings.read_ahead and settings.sampler != "topk" and look is not None
         return ReadAhead(
-            settings.overview_size, settings.patch_size, self._vary, self._look if reads else None
+            settings.overview_size,
+            settings.patch_size,
+            self._vary,
+            self._look if reads else None,
+            settings.steps_ahead,
         )
 
     def _look(self, images: ImageBatch, step: int) -> Glance:

@@ -92,7 +92,14 @@ def train(
     L.seed_everything(settings.seed, verbose=False)
     splits = splits or build_splits(settings)
     classifier = new_classifier(settings, splits)
-    data = ImageData(splits, settings.batch_size, settings.seed, hardware.workers, settings.passes)
+    data = ImageData(
+        splits,
+        settings.batch_size,
+        settings.seed,
+        hardware.workers,
+        settings.passes,
+        settings.steps_ahead,
+    )
     with warnings.catch_warnings():
         quieten_lightning()
         trainer = make_trainer(settings, folder, hardware, patience, progress, watch)

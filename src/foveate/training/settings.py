@@ -59,9 +59,10 @@ class Settings:
         prior: whether attention starts at contrast.
         smoothing: ε of the attention.
         curiosity: the share of the attention that goes to contrast in training.
-        read_ahead: whether patches of images in files are read while the step before theirs is
-            trained on, chosen by attention that is one step old. Unbiased all the same, but not
-            the same draws. It has no say where images are in memory.
+        read_ahead: whether patches of images in files are read while steps before theirs are
+            trained on, chosen by attention that is so many steps old. Unbiased all the same, but
+            not the same draws. It has no say where images are in memory.
+        steps_ahead: how many steps; more keep more cores busy.
         attention: conv (the paper's, a cell a pixel), deep (the same, larger), pooled (the paper's,
             a cell 8 pixels wide) or coarse (4 pixels wide).
         feature: conv, deep (the same, larger), small, lenet, ilse, resnet8 (the paper's for speed
@@ -106,6 +107,7 @@ class Settings:
     smoothing: float = 1e-5
     curiosity: float = 0.0
     read_ahead: bool = True
+    steps_ahead: int = 1
     attention: str = "conv"
     feature: str = "conv"
     classes: tuple[str, ...] | None = None
@@ -119,7 +121,7 @@ class Settings:
                 raise InputError(
                     f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(known)}"
                 )
-        for name in ("epochs", "passes", "batch_size", "n_patches"):
+        for name in ("epochs", "passes", "batch_size", "n_patches", "steps_ahead"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, but is {getattr(self, name)}")
         if self.images is not None and self.images < 10:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from foveate.images import (
     Variation,
     as_batch,
 )
-from foveate.images.files.threads import in_background
 from foveate.types import Draw, Glance
 from images.example_files import CASES
 
@@ -118,25 +118,32 @@ def test_memory_is_given_back_without_a_sweep(files: ImageBatch) -> None:
         ahead = AheadBatch(files, torch.device("cpu"), OVERVIEW)
         ahead.begin_patches(CORNERS, (16, 12))
         held = weakref.ref(ahead.read_patches(CORNERS, (16, 12)))
-        in_background(lambda: None).result()  # the thread has turned to something else
         assert held() is not None
         del ahead
+        for _ in range(100):  # until the thread has turned to something else
+            if held() is None:
+                break
+            time.sleep(0.01)
         assert held() is None
     finally:
         gc.enable()
 
 
-def test_pending_tensors_are_made_in_order_and_elsewhere() -> None:
-    here, made = threading.get_ident(), []
+def test_pending_tensors_are_made_elsewhere_and_may_wait_for_those_before() -> None:
+    here = threading.get_ident()
+    pending: list[Pending] = []
 
     def make(number: int) -> torch.Tensor:
         assert threading.get_ident() != here
-        made.append(number)
-        return torch.tensor(number)
+        before = pending[number - 1].get() if number else torch.tensor(0)
+        return before + 1
 
-    pending = [Pending(lambda i=i: make(i), torch.device("cpu")) for i in range(5)]  # type: ignore[misc]
-    assert [tensor.get().item() for tensor in reversed(pending)] == [4, 3, 2, 1, 0]
-    assert made == [0, 1, 2, 3, 4]
+    def hand_in(number: int) -> None:
+        pending.append(Pending(lambda: make(number), torch.device("cpu")))
+
+    for number in range(50):  # many more than there are threads
+        hand_in(number)
+    assert [tensor.get().item() for tensor in reversed(pending)] == list(range(50, 0, -1))
 
 
 def test_copies_beside_a_computation_are_whole() -> None:

@@ -54,8 +54,10 @@ class AheadBatch(ImageBatch):
 
     def begin_patches(self, yx_level0: Int64[Tensor, "b n 2"], size: Size) -> None:
         """Read patches in the background, for whoever asks with the same tensor of corners."""
+        overviews = self._overviews
 
         def read() -> Tensor:
+            overviews.settle()  # until then, nothing is moved
             return self._moved.read_patches(yx_level0, size)
 
         self._patches = (yx_level0, size, Pending(read, self.device))

@@ -18,7 +18,7 @@ from foveate.images.files.threads import in_background
 
 
 class Pending:
-    """A tensor that another thread makes. What is handed in first is made first.
+    """A tensor that another thread makes. What is handed in first is begun first.
 
     Args:
         make: makes it, on `device`.

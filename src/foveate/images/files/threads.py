@@ -17,6 +17,7 @@ import torch
 from foveate.errors import InputError
 
 _POOL_SIZE = 32
+_BACKGROUND_SIZE = 4
 _VARIABLE = "FOVEATE_THREADS"
 
 T = TypeVar("T")
@@ -105,14 +106,16 @@ def ahead(function: Callable[[T], R], items: Iterable[T], threads: int) -> Itera
 
 
 def in_background(function: Callable[[], R]) -> Future[R]:
-    """Call a function in another thread, when all that were handed in before it are done.
+    """Call a function in another thread; a few at a time, begun in the order they are handed in.
 
-    That thread is not one of those that decode: it may wait for them.
+    Those threads are not the ones that decode: a function may wait for them, and for others that
+    were handed in before it.
     """
     global _background
     with _making:
         if _background is None:
-            _background = ThreadPoolExecutor(1, thread_name_prefix="foveate-background")
+            name = "foveate-background"
+            _background = ThreadPoolExecutor(_BACKGROUND_SIZE, thread_name_prefix=name)
         return _background.submit(function)
 
 
