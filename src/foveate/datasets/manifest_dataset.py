@@ -68,7 +68,8 @@ class ManifestDataset(ImageDataset):
         if kept.pool is not None and not in_worker:
             return PooledBatch(kept.pool, where, where)
         images = [self._image(i, in_worker) for i in rows]
-        overviews = None if kept.overviews is None else kept.overviews[where]
+        # Not by brackets, which copy byte by byte.
+        overviews = None if kept.overviews is None else kept.overviews.index_select(0, where)
         batch = FileBatch(ListBatch(images), rows, self.failed, overviews)
         # An error in a worker would reach the user with its whole traceback.
         ahead = in_worker and self.failed is not None
@@ -117,6 +118,6 @@ class TrainingPart(Subset):
     def gather(self, index: Sequence[int]) -> Batch:
         """See `ImageDataset.gather`."""
         rows = list(index)
-        if self.failed is not None:
+        if self.failed is not None and self.failed.any():
             rows = [i for i in rows if not self.failed[self.index[i]]] or rows
         return super().gather(rows)
