@@ -32,7 +32,8 @@ import torch
 from PIL import Image
 
 from foveate.datasets import Manifest, Splits
-from foveate.images import set_cache_limit
+from foveate.images import reading_processes, set_cache_limit
+from foveate.images.files.helpers import helpers
 from foveate.training import Hardware, ImageData, Settings, new_classifier, settings_for_manifest
 from foveate.training.trainer import make_trainer, quieten_lightning, speed_up
 
@@ -125,14 +126,17 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, float]:
     overviews = len(manifest.images) * 3 * height * width
     in_files = manifest.load(settings.overview_size, memory=overviews)
     in_memory = Manifest(table).load(settings.overview_size, memory=2**40)
-    hardware = Hardware(args.device, "1", workers=args.workers)
+    hardware = Hardware(args.device, "1", workers=args.workers, readers=args.readers)
     rates: dict[str, list[float]] = {way: [] for way in WAYS}
-    for number in range(args.rounds):
-        for way, ahead in WAYS.items():
-            splits = in_memory if way == "in memory" else in_files
-            chosen = dataclasses.replace(settings, read_ahead=ahead)
-            out = folder / f"{number}-{way}"
-            rates[way].append(steps_per_second(chosen, splits, out, hardware))
+    with reading_processes(hardware.chosen_readers):
+        while hardware.chosen_readers and helpers() is None:
+            time.sleep(0.1)  # until all have started
+        for number in range(args.rounds):
+            for way, ahead in WAYS.items():
+                splits = in_memory if way == "in memory" else in_files
+                chosen = dataclasses.replace(settings, read_ahead=ahead)
+                out = folder / f"{number}-{way}"
+                rates[way].append(steps_per_second(chosen, splits, out, hardware))
     return {way: statistics.median(values) for way, values in rates.items()}
 
 
@@ -147,6 +151,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60, help="that are timed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0, help="processes that read overviews")
+    parser.add_argument("--readers", type=int, help="processes that read patches of files")
     parser.add_argument("--steps-ahead", type=int, default=1, help="that patches are read before")
     parser.add_argument("--plain", action="store_true", help="without augmentation")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller, in a minute")

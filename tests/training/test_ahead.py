@@ -220,6 +220,15 @@ def test_workers_have_no_say(table: Path, tmp_path: Path) -> None:
     assert are_equal(*map(weights, done))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sockets are handed to processes")
+def test_readers_have_no_say(table: Path, tmp_path: Path) -> None:
+    splits = in_files(table)
+    done = [
+        run(tmp_path / str(readers), splits, replace(CPU, readers=readers)) for readers in (0, 2)
+    ]
+    assert are_equal(*map(weights, done))
+
+
 class InterruptedRunError(Exception):
     pass
 

@@ -33,6 +33,7 @@ ANYTIME = {
     "precision",
     "workers",
     "compile_mode",
+    "readers",
 }
 """What may differ between a run and its continuation."""
 
@@ -145,6 +146,14 @@ def train_command(
             help="auto replays recorded steps on a GPU; full also fuses layers; off does neither",
         ),
     ] = "auto",
+    readers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="processes that read patches of files beside the training",
+            show_default="one on each core if a GPU trains, else none",
+        ),
+    ] = None,
 ) -> None:
     """Train a model, test it, and draw where it looks.
 
@@ -158,7 +167,9 @@ def train_command(
     from foveate.datasets import usual_room
     from foveate.training import Hardware, Settings, check_unused, settings_for, train
 
-    hardware = Hardware(accelerator, devices, nodes, strategy, precision, workers, compile_mode)
+    hardware = Hardware(
+        accelerator, devices, nodes, strategy, precision, workers, compile_mode, readers
+    )
     room = usual_room(hardware.processes) if memory is None else int(memory * 2**30)
     if resume:
         folder = _run_to_resume(context, out)

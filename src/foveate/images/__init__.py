@@ -10,7 +10,8 @@ from foveate.images.batches.stacked import StackedBatch, TensorBatch
 from foveate.images.batching import Images, as_batch, read_patches
 from foveate.images.convert import convert_image
 from foveate.images.files.file_image import FileImage
-from foveate.images.files.threads import set_threads
+from foveate.images.files.helpers import reading_processes
+from foveate.images.files.threads import set_threads, thread_count
 from foveate.images.files.tile_cache import set_cache_limit
 from foveate.images.georeference import Georeference
 from foveate.images.image import Image
@@ -49,6 +50,8 @@ __all__ = [
     "keep_until_read",
     "open_image",
     "read_patches",
+    "reading_processes",
     "set_cache_limit",
     "set_threads",
+    "thread_count",
 ]

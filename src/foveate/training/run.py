@@ -11,6 +11,7 @@ import torch
 
 from foveate.datasets import Splits
 from foveate.errors import InputError
+from foveate.images import reading_processes
 from foveate.training.building import build_model, build_splits
 from foveate.training.data import ImageData
 from foveate.training.module import Classifier
@@ -100,7 +101,7 @@ def train(
         settings.passes,
         settings.steps_ahead,
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), reading_processes(hardware.chosen_readers):
         quieten_lightning()
         trainer = make_trainer(settings, folder, hardware, patience, progress, watch)
         speed_up(classifier, trainer, hardware)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, RichProg
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from foveate.errors import InputError
+from foveate.images import thread_count
 from foveate.training.allocation import keep_freed_memory
 from foveate.training.log import EpochLog
 from foveate.training.module import Classifier
@@ -42,6 +44,9 @@ class Hardware:
         compile: auto records the training step as a CUDA graph where one GPU trains on images in
             memory; full also has torch.compile fuse the networks' layers, which takes a minute
             before the first step; off does neither.
+        readers: processes that read patches of files beside the training, so that decoding and
+            launching kernels do not wait for each other; None for as many as threads would read
+            (see `set_threads`) where a GPU trains, and none elsewhere.
     """
 
     accelerator: str = "auto"
@@ -51,10 +56,13 @@ class Hardware:
     precision: str = "auto"
     workers: int = 0
     compile: str = "auto"
+    readers: int | None = None
 
     def __post_init__(self) -> None:
         if self.compile not in ("auto", "full", "off"):
             raise InputError(f"compile must be auto, full or off, but is {self.compile!r}")
+        if self.readers is not None and self.readers < 0:
+            raise InputError(f"readers must be at least 0, but is {self.readers}")
 
     @property
     def on_gpu(self) -> bool:
@@ -74,6 +82,13 @@ class Hardware:
     def device(self) -> torch.device:
         """Where one process by itself computes."""
         return torch.device("cuda" if self.on_gpu else "cpu")
+
+    @property
+    def chosen_readers(self) -> int:
+        """The number of processes that None stands for."""
+        if self.readers is not None:
+            return self.readers
+        return thread_count() if self.on_gpu and os.name == "posix" else 0
 
     @property
     def chosen_precision(self) -> str:

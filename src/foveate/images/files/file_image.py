@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from foveate.errors import InputError
+from foveate.images.files.helpers import helpers
 from foveate.images.files.overviews import read_overviews
 from foveate.images.files.rectangles import Rectangle, read_rectangles
 from foveate.images.files.tiled_file import TiledFile
@@ -98,13 +99,18 @@ def read_file_patches(
     b, n = yx_level0.shape[:2]
     patches = torch.zeros((b, n, *size, images[0].channels), dtype=torch.uint8, pin_memory=pinned)
     rooms = patches.numpy()
-    read_rectangles(
-        [
-            Rectangle(image.file, 0, (y, x), room)
-            for image, corners, rooms_of in zip(images, yx_level0.tolist(), rooms, strict=True)
-            for (y, x), room in zip(corners, rooms_of, strict=True)
-        ]
-    )
+    corners = yx_level0.tolist()
+    others = helpers()
+    if others is not None:
+        others.read([image.file for image in images], corners, rooms)
+    else:
+        read_rectangles(
+            [
+                Rectangle(image.file, 0, (y, x), room)
+                for image, corners_of, rooms_of in zip(images, corners, rooms, strict=True)
+                for (y, x), room in zip(corners_of, rooms_of, strict=True)
+            ]
+        )
     return patches.permute(0, 1, 4, 2, 3)
 
 

@@ -1,0 +1,258 @@
+"""Processes that read patches of files, so that Python's lock is left to whoever trains.
+
+Threads decode at the same time, but around each decoding they wait for Python's lock, and so does
+the thread that launches kernels: on a machine of many cores that costs more than the decoding.
+
+A helper gets one message for each batch, and answers with the patches themselves, which go straight
+to where they are wanted. Several batches may be on their way; they are answered in order.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import zip_longest
+
+import numpy as np
+
+from foveate.errors import FoveateError
+from foveate.images.files.tiled_file import TiledFile
+from foveate.types import Size, UInt8
+
+HEADER = struct.Struct("!BQ")
+"""Whether a message is an error, and how many bytes follow."""
+
+Corners = list[list[int]]
+"""The corners (y, x) of patches of a file."""
+
+
+class Helper:
+    """Another process, as seen from this one."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        # Decoding is all it does: one thread, and no GPU.
+        limits = {"FOVEATE_THREADS": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        module, handle = "foveate.images.files.helper", str(theirs.fileno())
+        # Not by multiprocessing: it would run the user's script once more in each of them.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, handle],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **limits},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+
+    def is_ready(self) -> bool:
+        """Whether it has said that it is there; waits for nothing."""
+        try:
+            return bool(self._socket.recv(1, socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return False
+
+    def send(self, jobs: list[tuple[TiledFile, Corners]], size: Size) -> None:
+        """Ask for patches of files."""
+        send(self._socket, pickle.dumps((jobs, size), pickle.HIGHEST_PROTOCOL))
+
+    def receive(self, room: memoryview) -> Exception | None:
+        """Wait for the patches of one file, or for what went wrong with it."""
+        try:
+            failed, length = HEADER.unpack(receive(self._socket, HEADER.size))
+            if failed:
+                error: Exception = pickle.loads(receive(self._socket, length))
+                return error
+            fill(self._socket, room)
+        except (EOFError, OSError):
+            code = self._process.wait()
+            return FoveateError(
+                f"a process that reads files ended with code {code}; if memory is short, use "
+                "fewer of them (--readers)"
+            )
+        return None
+
+    def close(self) -> None:
+        """End it: there is nothing that it could leave undone."""
+        self._process.kill()
+        self._process.wait()
+        self._socket.close()
+
+
+class Helpers:
+    """Several of them; each reads the files that it has read before, as far as that is fair.
+
+    Args:
+        count: how many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._helpers = [Helper() for _ in range(count)]
+        self._starting = list(self._helpers)
+        self._reads: dict[str, int] = {}
+        self._sending = threading.Lock()
+        self._turn = threading.Condition()
+        self._sent = self._answered = 0
+
+    def are_ready(self) -> bool:
+        """Whether all have started; waits for nothing."""
+        if self._starting:
+            with self._sending:
+                self._starting = [one for one in self._starting if not one.is_ready()]
+        return not self._starting
+
+    def read(
+        self,
+        files: Sequence[TiledFile],
+        corners: Sequence[Corners],
+        rooms: UInt8[np.ndarray, "b n p q c"],
+    ) -> None:
+        """Read patches of several files.
+
+        Args:
+            files: the files.
+            corners: of the patches of each, in pixels of level 0.
+            rooms: where the patches go.
+
+        Raises:
+            DataError: if a file is missing or damaged.
+        """
+        with self._sending:
+            shares = self._shares([file.key for file in files])
+            number, self._sent = self._sent, self._sent + 1
+            for helper, share in shares.items():
+                jobs = [(files[i], corners[i]) for i in share]
+                with suppress(OSError):  # who receives will say so
+                    self._helpers[helper].send(jobs, (rooms.shape[2], rooms.shape[3]))
+        with self._turn:
+            self._turn.wait_for(lambda: self._answered == number)
+        try:
+            errors = [
+                self._helpers[helper].receive(rooms[i].data.cast("B"))
+                for helper, i in _in_turn(shares)
+            ]
+        finally:
+            with self._turn:
+                self._answered += 1
+                self._turn.notify_all()
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """Have them end."""
+        for helper in self._helpers:
+            helper.close()
+
+    def _shares(self, keys: list[str]) -> dict[int, list[int]]:
+        """Which of the files each helper reads: no more than its share, and what it knows first."""
+        count = len(self._helpers)
+        most = -(-len(keys) // count)
+        shares: dict[int, list[int]] = {}
+        strangers = []
+        for i, key in enumerate(keys):
+            helper = self._reads.get(key)
+            if helper is not None and len(shares.get(helper, ())) < most:
+                shares.setdefault(helper, []).append(i)
+            else:
+                strangers.append(i)
+        helper = 0
+        for i in strangers:
+            while len(shares.get(helper, ())) >= most:
+                helper += 1
+            shares.setdefault(helper, []).append(i)
+            self._reads[keys[i]] = helper
+        return shares
+
+
+def _in_turn(shares: dict[int, list[int]]) -> Iterator[tuple[int, int]]:
+    """Helpers and files: the first file of each, the second of each, and so on.
+
+    In this order they are done, and nobody waits for room in a socket's buffer.
+    """
+    for row in zip_longest(*shares.values()):
+        for helper, i in zip(shares, row, strict=True):
+            if i is not None:
+                yield helper, i
+
+
+_count = 0
+_helpers: Helpers | None = None
+_making = threading.Lock()
+
+
+@contextmanager
+def reading_processes(count: int) -> Iterator[None]:
+    """While it lasts, patches of files are read by other processes.
+
+    They start when files are first read; until all have started, threads read.
+
+    Args:
+        count: how many; 0 for none.
+    """
+    global _count, _helpers
+    before, _count = _count, count
+    try:
+        yield
+    finally:
+        with _making:
+            _count = before
+            ending, _helpers = _helpers, None
+        if ending is not None:
+            ending.close()
+
+
+def helpers() -> Helpers | None:
+    """The processes that read for this one, if there are to be any and all have started."""
+    global _helpers
+    with _making:
+        if _helpers is None and _count > 0:
+            _helpers = Helpers(_count)
+        others = _helpers
+    return others if others is not None and others.are_ready() else None
+
+
+def send(connection: socket.socket, content: bytes | memoryview, failed: bool = False) -> None:
+    """Send a message."""
+    length = content.nbytes if isinstance(content, memoryview) else len(content)
+    header = HEADER.pack(failed, length)
+    if length < 2**16:  # one packet rather than two
+        connection.sendall(header + bytes(content))
+    else:
+        connection.sendall(header)
+        connection.sendall(content)
+
+
+def receive(connection: socket.socket, length: int) -> bytearray:
+    """Wait for so many bytes."""
+    content = bytearray(length)
+    fill(connection, memoryview(content))
+    return content
+
+
+def fill(connection: socket.socket, room: memoryview) -> None:
+    """Wait for as many bytes as there is room for.
+
+    Raises:
+        EOFError: if the other end is gone.
+    """
+    while room.nbytes:
+        count = connection.recv_into(room, 0, socket.MSG_WAITALL)
+        if not count:
+            raise EOFError
+        room = room[count:]
+
+
+def _forget() -> None:
+    """After a fork, they are the parent's."""
+    global _count, _helpers, _making
+    _count, _helpers, _making = 0, None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
