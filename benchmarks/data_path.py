@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0, help="processes that read overviews")
     parser.add_argument("--readers", type=int, help="processes that read patches of files")
-    parser.add_argument("--steps-ahead", type=int, default=1, help="that patches are read before")
+    parser.add_argument("--steps-ahead", type=int, default=2, help="that patches are read before")
     parser.add_argument("--plain", action="store_true", help="without augmentation")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller, in a minute")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

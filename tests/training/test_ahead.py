@@ -292,14 +292,16 @@ def test_with_strict_it_does(tmp_path: Path) -> None:
         run(tmp_path / "run", in_files(table, strict=True))
 
 
-def test_a_loader_that_looks_ahead(table: Path) -> None:
-    loader = ImageData(in_files(table), batch_size=3).train_dataloader()
+@pytest.mark.parametrize("steps_ahead", [1, 2, 7])
+def test_a_loader_that_looks_ahead(table: Path, steps_ahead: int) -> None:
+    data = ImageData(in_files(table), batch_size=3, steps_ahead=steps_ahead)
+    loader = data.train_dataloader()
     seen = list(loader)
     assert len(seen) == len(loader) == STEPS
     assert all(isinstance(upcoming, Upcoming) for upcoming in seen)
     batches = [upcoming.batch for upcoming in seen]
     for number, upcoming in enumerate(seen):
-        expected = batches[number + 1 : number + 3]
+        expected = batches[number + 1 : number + 2 + steps_ahead]
         assert len(upcoming.following) == len(expected)
         assert all(a is b for a, b in zip(upcoming.following, expected, strict=True))
         assert upcoming.to("cpu") is upcoming

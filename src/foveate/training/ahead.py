@@ -6,7 +6,7 @@ When step t begins,
     batch t + s + 1  begins to have its overviews read and moved,
     batch t + s      is looked at with the weights of now; patches it asks for begin to be read,
 
-and then step t computes. So patches are chosen by attention that is s steps old, one unless asked
+and then step t computes. So patches are chosen by attention that is s steps old, two unless asked
 otherwise, and the weights of the draw are corrected for it (see `carry_over`). Chance is that of
 the step which uses a batch, and nothing is read across an epoch: a run that stops and goes on is
 the run that never stopped.
@@ -71,7 +71,7 @@ class ReadAhead:
         patch_size: Size,
         vary: Callable[[ImageBatch, int], ImageBatch],
         look: Callable[[ImageBatch, int], Glance] | None = None,
-        steps: int = 1,
+        steps: int = 2,
     ) -> None:
         self.overview_size = overview_size
         self.patch_size = patch_size

@@ -131,7 +131,7 @@ class ImageData(L.LightningDataModule):
         seed: int = 0,
         workers: int = 0,
         passes: int = 1,
-        steps_ahead: int = 1,
+        steps_ahead: int = 2,
     ) -> None:
         super().__init__()
         self.steps_ahead = steps_ahead

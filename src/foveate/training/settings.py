@@ -107,7 +107,7 @@ class Settings:
     smoothing: float = 1e-5
     curiosity: float = 0.0
     read_ahead: bool = True
-    steps_ahead: int = 1
+    steps_ahead: int = 2
     attention: str = "conv"
     feature: str = "conv"
     classes: tuple[str, ...] | None = None
