@@ -1,24 +1,30 @@
-"""What a process does that reads patches for another: `python -m foveate.images.files.helper 5`.
+"""What processes do that read patches for another: `python -m foveate.images.files.helper 5 6 7`.
 
-It ends when the other end of its socket is gone, that is, with the process it reads for.
+The arguments are sockets, one for each of them. What they need is imported once, and then they are
+forked. A process ends when the other end of its socket is gone, that is, with whom it reads for.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
-import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 
-from foveate.images.files.helpers import HEADER, receive, send
+from foveate.images.files.messages import HEADER, receive, send
 from foveate.images.files.rectangles import Rectangle, read_rectangles
 
 
 def serve(connection: socket.socket) -> None:
-    """Read what is asked for until nobody can ask any more."""
+    """Read what is asked for until nobody can ask any more.
+
+    Raises:
+        EOFError: then.
+    """
     connection.sendall(b"\1")
     while True:
         _, length = HEADER.unpack(receive(connection, HEADER.size))
@@ -34,7 +40,21 @@ def serve(connection: socket.socket) -> None:
                 send(connection, rooms.data.cast("B"))
 
 
+def main(handles: Sequence[int]) -> None:
+    """Fork a process for each socket, and wait until all have ended."""
+    for handle in handles:
+        if os.fork() == 0:
+            # Or nobody would notice that another has ended.
+            for other in set(handles) - {handle}:
+                os.close(other)
+            with suppress(EOFError, OSError), socket.socket(fileno=handle) as connection:
+                serve(connection)
+            os._exit(0)
+    for handle in handles:
+        os.close(handle)
+    for _ in handles:
+        os.wait()
+
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process decides when to end
-    with suppress(EOFError, OSError), socket.socket(fileno=int(sys.argv[1])) as theirs:
-        serve(theirs)
+    main([int(handle) for handle in sys.argv[1:]])

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -23,32 +23,32 @@ from itertools import zip_longest
 import numpy as np
 
 from foveate.errors import FoveateError
+from foveate.images.files.messages import HEADER, fill, receive, send
 from foveate.images.files.tiled_file import TiledFile
 from foveate.types import Size, UInt8
 
-HEADER = struct.Struct("!BQ")
-"""Whether a message is an error, and how many bytes follow."""
+_ALONE = {
+    "FOVEATE_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+"""Decoding is all that they do: each in one thread, so that they can be forked, and no GPU."""
 
 Corners = list[list[int]]
 """The corners (y, x) of patches of a file."""
 
 
 class Helper:
-    """Another process, as seen from this one."""
+    """Another process, as seen from this one.
 
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        # Decoding is all it does: one thread, and no GPU.
-        limits = {"FOVEATE_THREADS": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-        module, handle = "foveate.images.files.helper", str(theirs.fileno())
-        # Not by multiprocessing: it would run the user's script once more in each of them.
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, handle],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **limits},
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-        theirs.close()
+    Args:
+        connection: this end of the socket to it.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
 
     def is_ready(self) -> bool:
         """Whether it has said that it is there; waits for nothing."""
@@ -70,17 +70,13 @@ class Helper:
                 return error
             fill(self._socket, room)
         except (EOFError, OSError):
-            code = self._process.wait()
             return FoveateError(
-                f"a process that reads files ended with code {code}; if memory is short, use "
-                "fewer of them (--readers)"
+                "a process that reads files has ended; if memory is short, use fewer (--readers)"
             )
         return None
 
     def close(self) -> None:
-        """End it: there is nothing that it could leave undone."""
-        self._process.kill()
-        self._process.wait()
+        """Let go of it."""
         self._socket.close()
 
 
@@ -92,7 +88,19 @@ class Helpers:
     """
 
     def __init__(self, count: int) -> None:
-        self._helpers = [Helper() for _ in range(count)]
+        pairs = [socket.socketpair() for _ in range(count)]
+        handles = [theirs.fileno() for _, theirs in pairs]
+        # Not by multiprocessing: it would run the user's script once more in each of them.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "foveate.images.files.helper", *map(str, handles)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_ALONE},
+            pass_fds=handles,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt is for this process to deal with
+        )
+        for _, theirs in pairs:
+            theirs.close()
+        self._helpers = [Helper(ours) for ours, _ in pairs]
         self._starting = list(self._helpers)
         self._reads: dict[str, int] = {}
         self._sending = threading.Lock()
@@ -145,7 +153,10 @@ class Helpers:
                 raise error
 
     def close(self) -> None:
-        """Have them end."""
+        """End them: there is nothing that they could leave undone."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
         for helper in self._helpers:
             helper.close()
 
@@ -215,37 +226,6 @@ def helpers() -> Helpers | None:
             _helpers = Helpers(_count)
         others = _helpers
     return others if others is not None and others.are_ready() else None
-
-
-def send(connection: socket.socket, content: bytes | memoryview, failed: bool = False) -> None:
-    """Send a message."""
-    length = content.nbytes if isinstance(content, memoryview) else len(content)
-    header = HEADER.pack(failed, length)
-    if length < 2**16:  # one packet rather than two
-        connection.sendall(header + bytes(content))
-    else:
-        connection.sendall(header)
-        connection.sendall(content)
-
-
-def receive(connection: socket.socket, length: int) -> bytearray:
-    """Wait for so many bytes."""
-    content = bytearray(length)
-    fill(connection, memoryview(content))
-    return content
-
-
-def fill(connection: socket.socket, room: memoryview) -> None:
-    """Wait for as many bytes as there is room for.
-
-    Raises:
-        EOFError: if the other end is gone.
-    """
-    while room.nbytes:
-        count = connection.recv_into(room, 0, socket.MSG_WAITALL)
-        if not count:
-            raise EOFError
-        room = room[count:]
 
 
 def _forget() -> None:
