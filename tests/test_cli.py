@@ -38,9 +38,39 @@ def test_a_full_gpu_is_one_line(
     assert printed.endswith("(CUDA out of memory.)")
 
 
+@pytest.mark.parametrize("epochs", [0, 1])
+@pytest.mark.parametrize("exits", [True, False])
+def test_an_interrupted_run_says_how_it_goes_on(
+    exits: bool,
+    epochs: int,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def train(settings: object, folder: Path, *args: object, **options: object) -> None:
+        folder.mkdir()
+        if epochs > 0:
+            (folder / "last.ckpt").touch()
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            if exits:  # as Lightning does
+                sys.exit(1)
+            raise
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("foveate.training.train", train)
+    code, printed = foveate(capsys, "train", "--out", "run")
+    assert code == 130
+    wanted = "`foveate train --resume --out run` goes on" if epochs else "nothing to go on from"
+    assert wanted in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["train", "--readers", "-1"], "greater than or equal to 0"),
+        (["train", "--steps-ahead", "0"], "steps_ahead must be at least 1, but is 0"),
         (["train", "nonsense"], "'nonsense' is not one of"),
         (["train", "--method", "magic"], "'magic' is not one of"),
         (["train", "--patch-size", "large"], "--patch-size must be HEIGHTxWIDTH, such as 50x50"),

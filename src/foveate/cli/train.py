@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -179,7 +181,8 @@ def train_command(
         own = find_again(settings, room, strict) if settings.dataset == "manifest" else None
         console.print(_describe(settings))
         splits = _painted(settings) if own is None else own.splits
-        run = train(settings, folder, hardware, resume=True, patience=patience, splits=splits)
+        with _stoppable(folder):
+            run = train(settings, folder, hardware, resume=True, patience=patience, splits=splits)
         _finish(run, own)
         return
     overrides = {
@@ -221,14 +224,35 @@ def train_command(
         settings = settings_for(chosen.value, recipe.value, root=where, **overrides)
         console.print(_describe(settings))
         splits = _painted(settings)
-        _finish(train(settings, folder, hardware, patience=patience, splits=splits))
+        with _stoppable(folder):
+            run = train(settings, folder, hardware, patience=patience, splits=splits)
+        _finish(run)
         return
     if root is not None:
         raise typer.BadParameter(f"{dataset} says where its images are; leave --root away")
     own = find_own_data(chosen, recipe.value, overrides, room, strict)
     own.leave(folder)
     console.print(_describe(own.settings))
-    _finish(train(own.settings, folder, hardware, patience=patience, splits=own.splits), own)
+    with _stoppable(folder):
+        run = train(own.settings, folder, hardware, patience=patience, splits=own.splits)
+    _finish(run, own)
+
+
+@contextmanager
+def _stoppable(folder: Path) -> Iterator[None]:
+    """Say how a run that is interrupted goes on."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stop:
+        # Lightning makes an exit of an interrupt.
+        if not any(isinstance(error, KeyboardInterrupt) for error in (stop, stop.__context__)):
+            raise
+        if (folder / "last.ckpt").is_file():
+            then = f"`foveate train --resume --out {escape(str(folder))}` goes on"
+        else:
+            then = "the first epoch was not over, and there is nothing to go on from"
+        console.print(f"\nstopped; {then}")
+        raise typer.Exit(130) from None
 
 
 def _painted(settings: Settings) -> Splits | None:

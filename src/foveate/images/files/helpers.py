@@ -22,7 +22,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from foveate.errors import FoveateError
+from foveate.errors import FoveateError, InputError
 from foveate.images.files.messages import HEADER, fill, receive, send
 from foveate.images.files.tiled_file import TiledFile
 from foveate.types import Size, UInt8
@@ -205,7 +205,12 @@ def reading_processes(count: int) -> Iterator[None]:
 
     Args:
         count: how many; 0 for none.
+
+    Raises:
+        InputError: for any on a system that is not like Unix.
     """
+    if count > 0 and os.name != "posix":
+        raise InputError("only on Linux and macOS can processes read files: set readers to 0")
     global _count, _helpers
     before, _count = _count, count
     try:
