@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from foveate.errors import DataError, FoveateError
 from foveate.images import FileImage, open_image, reading_processes
+from foveate.images.files import helper
 from foveate.images.files import helpers as module
 from foveate.images.files.file_image import read_file_patches
 
@@ -127,6 +129,20 @@ def test_what_goes_wrong_there_is_raised_here_and_the_rest_goes_on(
     yx = corners(images)
     expected = in_threads(images, yx, monkeypatch)
     assert torch.equal(read_file_patches(images, yx, SIZE), expected)
+
+
+class OddError(Exception):
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what}: {why}")
+
+
+def test_an_error_travels_or_is_told() -> None:
+    error = pickle.loads(helper._packed(DataError("cannot read")))
+    assert isinstance(error, DataError)
+    assert str(error) == "cannot read"
+    error = pickle.loads(helper._packed(OddError("tile", "short")))
+    assert isinstance(error, FoveateError)
+    assert str(error) == "OddError: tile: short"
 
 
 def test_each_reads_what_it_has_read_but_no_more_than_its_share() -> None:

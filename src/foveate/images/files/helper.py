@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from foveate.errors import FoveateError
 from foveate.images.files.messages import HEADER, receive, send
 from foveate.images.files.rectangles import Rectangle, read_rectangles
 
@@ -35,9 +36,19 @@ def serve(connection: socket.socket) -> None:
                 pairs = zip(corners, rooms, strict=True)
                 read_rectangles([Rectangle(file, 0, (y, x), room) for (y, x), room in pairs])
             except Exception as error:
-                send(connection, pickle.dumps(error), failed=True)
+                send(connection, _packed(error), failed=True)
             else:
                 send(connection, rooms.data.cast("B"))
+
+
+def _packed(error: Exception) -> bytes:
+    """An error as it travels; what can not, is told."""
+    try:
+        packed = pickle.dumps(error)
+        pickle.loads(packed)
+    except Exception:  # it holds an open file, or is made in a way of its own
+        return pickle.dumps(FoveateError(f"{type(error).__name__}: {error}"))
+    return packed
 
 
 def main(handles: Sequence[int]) -> None:
