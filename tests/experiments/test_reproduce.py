@@ -115,6 +115,20 @@ def test_results_of_other_settings_are_not_taken_for_these(reproduced: Path) -> 
         run_plan(plan, reproduced, CPU, costs=False)
 
 
+def test_settings_without_a_say_may_differ(
+    reproduced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("a run was made again")
+
+    plan = Plan("digits", "digits")
+    plan.add(
+        plan.table, "CNN", "cnn-s0", **TINY, method="cnn", scale=0.1, curiosity=0.3, jitter=0.5
+    )
+    monkeypatch.setattr(running, "run_trial", fail)
+    assert "cnn-s0" in run_plan(plan, reproduced, CPU, costs=False)
+
+
 def test_damaged_results_are_named(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"outcomes": [{"colour": "red"}]}')
     with pytest.raises(DataError, match="does not hold results"):

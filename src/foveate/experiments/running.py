@@ -289,7 +289,8 @@ def describe_machine(hardware: Hardware) -> str:
 def _check_same(trial: Trial, outcome: Outcome, folder: Path) -> None:
     asked = trial.settings.as_dict()
     saved = Settings.from_dict(outcome.settings).as_dict()
-    differing = [name for name in asked if name != "root" and asked[name] != saved[name]]
+    decisive = [name for name in asked if name != "root" and trial.settings.matters(name)]
+    differing = [name for name in decisive if asked[name] != saved[name]]
     if differing:
         raise InputError(
             f"{folder} holds results of {trial.name} with other settings "

@@ -15,6 +15,14 @@ METHODS = ("ats", "mil", "cnn", "uniform")
 RECIPES = ("default", "paper")
 KEEP = ("best", "last")
 ROADS = ("speed-limits", "gtsdb-speed-limits")
+ASKED_BY = {
+    **dict.fromkeys(("n_patches", "sampler", "read_ahead", "steps_ahead"), ("ats", "uniform")),
+    **dict.fromkeys(("attention", "prior", "smoothing", "curiosity", "guidance"), ("ats",)),
+    **dict.fromkeys(("jitter", "feature"), ("ats", "uniform", "mil")),
+    **dict.fromkeys(("grid", "gated"), ("mil",)),
+    "scale": ("cnn",),
+}
+"""Settings that have a say in some methods only, and those methods."""
 SAMPLERS = ("systematic", "unordered", "sequential", "replacement", "topk")
 
 
@@ -137,6 +145,16 @@ class Settings:
             )
         if self.learning_rate <= 0:
             raise InputError(f"learning_rate must be above 0, but is {self.learning_rate}")
+
+    def matters(self, name: str) -> bool:
+        """Whether a setting has a say in this run.
+
+        Example:
+            >>> settings = Settings("digits", method="cnn")
+            >>> settings.matters("scale"), settings.matters("n_patches")
+            (True, False)
+        """
+        return self.method in ASKED_BY.get(name, METHODS)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values."""
