@@ -190,3 +190,11 @@ def test_a_batch_moves_with_its_overviews(tmp_path: Path, device: torch.device) 
     assert torch.equal(moved.overviews(OVERVIEW).cpu(), batch.overviews(OVERVIEW))
     corners = torch.zeros(2, 1, 2).long()
     assert moved.read_patches(corners, (4, 4)).device.type == device.type
+
+
+@pytest.mark.parametrize(("memory", "spare"), [(2**22, 0), (50_000, 50_000 - 24 * 3 * 144), (9, 9)])
+def test_what_images_in_files_leave_of_the_memory_is_known(
+    tmp_path: Path, memory: int, spare: int
+) -> None:
+    """Twenty-four of 128x128; their overviews are of 12x12."""
+    assert Manifest(slides(tmp_path)).load((12, 12), memory=memory).spare == spare

@@ -19,6 +19,7 @@ from torch import Tensor
 from foveate.datasets import Batch, Manifest, Splits
 from foveate.errors import DataError
 from foveate.images import AheadBatch, ImageBatch, TensorBatch
+from foveate.images.files.tile_cache import TILES
 from foveate.training import Hardware, ImageData, Run, Settings, read_log, settings_for, train
 from foveate.training.ahead import ReadAhead
 from foveate.training.data import Upcoming
@@ -227,6 +228,23 @@ def test_readers_have_no_say(table: Path, tmp_path: Path) -> None:
         run(tmp_path / str(readers), splits, replace(CPU, readers=readers)) for readers in (0, 2)
     ]
     assert are_equal(*map(weights, done))
+
+
+def test_tiles_are_kept_where_images_are_not(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+
+    class Seen(Classifier):
+        def training_step(self, batch: Upcoming, number: int) -> Tensor:
+            limits.append(TILES.limit())
+            return super().training_step(batch, number)
+
+    monkeypatch.delenv("FOVEATE_CACHE_MB", raising=False)
+    monkeypatch.setattr("foveate.training.run.Classifier", Seen)
+    run(tmp_path / "run", replace(in_files(table), spare=2**30), epochs=1)
+    assert limits == [2**30] * STEPS
+    assert TILES.limit() == 2**28
 
 
 class InterruptedRunError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -116,8 +116,10 @@ class Splits:
         train: to learn from.
         validation: to choose by.
         test: to report.
+        spare: bytes of memory that may be spent on what is read of them from files.
     """
 
     train: ImageDataset
     validation: ImageDataset
     test: ImageDataset
+    spare: int = field(default=0, kw_only=True)

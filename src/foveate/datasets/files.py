@@ -39,12 +39,14 @@ class Kept:
         overviews: their overviews, as their files give them. So training sees what prediction on
             a single file will see, whether its images are in memory or not.
         overview_size: height and width of the overviews.
+        spare: bytes that are left, for images in files.
     """
 
     pool: ImagePool | None
     pixels: list[Tensor] | None
     overviews: UInt8[Tensor, "N c h w"] | None
     overview_size: Size
+    spare: int = 0
 
     @property
     def in_memory(self) -> bool:
@@ -125,7 +127,9 @@ def _make_room(images: Sequence[Image], overview_size: Size, memory: int) -> Kep
         overviews = torch.zeros(count, channels, *overview_size, dtype=torch.uint8)
         if pool is not None:
             pool.kept = GivenOverviews(overviews)
-    return Kept(pool, pixels, overviews, overview_size)
+    in_memory = pool is not None or pixels is not None
+    left = memory if overviews is None else memory - overviews.nbytes
+    return Kept(pool, pixels, overviews, overview_size, 0 if in_memory else left)
 
 
 def _read(image: Image, i: int, kept: Kept) -> None:

@@ -161,6 +161,7 @@ class Manifest:
             TrainingPart(self.dataset, self.members["train"]),
             Subset(self.dataset, self.members["validation"]),
             Subset(self.dataset, self.members["test"]),
+            spare=kept.spare,
         )
 
     def write_split(self, path: Path) -> None:

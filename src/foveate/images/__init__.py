@@ -12,7 +12,7 @@ from foveate.images.convert import convert_image
 from foveate.images.files.file_image import FileImage
 from foveate.images.files.helpers import reading_processes
 from foveate.images.files.threads import set_threads, thread_count
-from foveate.images.files.tile_cache import set_cache_limit
+from foveate.images.files.tile_cache import set_cache_limit, tiles_for_training
 from foveate.images.georeference import Georeference
 from foveate.images.image import Image
 from foveate.images.memory.device_reads import keep_until_read
@@ -54,4 +54,5 @@ __all__ = [
     "set_cache_limit",
     "set_threads",
     "thread_count",
+    "tiles_for_training",
 ]

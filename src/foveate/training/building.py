@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,11 @@ def build_splits(
     else:
         splits = gtsdb_speed_limits_splits(root, seed=seed, keep=True)
     if images is not None:
-        splits = Splits(
-            _some_of(splits.train, counts["train"], seed),
-            _some_of(splits.validation, counts["validation"], seed),
-            _some_of(splits.test, counts["test"], seed),
+        splits = replace(
+            splits,
+            train=_some_of(splits.train, counts["train"], seed),
+            validation=_some_of(splits.validation, counts["validation"], seed),
+            test=_some_of(splits.test, counts["test"], seed),
         )
     if settings.painted == 0:
         return splits
@@ -109,7 +111,7 @@ def build_splits(
     train = PaintedDataset(splits.train, settings.painted, style, seed)
     if progress is not None:
         train.paint(progress)
-    return Splits(train, splits.validation, splits.test)
+    return replace(splits, train=train)
 
 
 def open_manifest(settings: Settings, progress: Progress | None = None) -> Manifest:

@@ -11,7 +11,7 @@ import torch
 
 from foveate.datasets import Splits
 from foveate.errors import InputError
-from foveate.images import reading_processes
+from foveate.images import reading_processes, tiles_for_training
 from foveate.training.building import build_model, build_splits
 from foveate.training.data import ImageData
 from foveate.training.module import Classifier
@@ -101,7 +101,11 @@ def train(
         settings.passes,
         settings.steps_ahead,
     )
-    with warnings.catch_warnings(), reading_processes(hardware.chosen_readers):
+    with (
+        warnings.catch_warnings(),
+        tiles_for_training(splits.spare),
+        reading_processes(hardware.chosen_readers),
+    ):
         quieten_lightning()
         trainer = make_trainer(settings, folder, hardware, patience, progress, watch)
         speed_up(classifier, trainer, hardware)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import tracemalloc
 from pathlib import Path
@@ -15,7 +16,7 @@ from PIL import Image as PillowImage
 
 from foveate import open_image, read_patches
 from foveate.errors import DataError, InputError
-from foveate.images import set_cache_limit, set_threads
+from foveate.images import set_cache_limit, set_threads, tiles_for_training
 from foveate.images.files.handles import Handles
 from foveate.images.files.threads import ahead, each, thread_count
 from foveate.images.files.tile_cache import TILES, TileCache
@@ -250,6 +251,54 @@ class TestTileCache:
         cache = TileCache(lambda: 50)
         cache.put(("a", 1, 0, 0, 0), np.zeros((10, 10, 1), np.uint8))
         assert cache.bytes == 0
+
+    def test_of_newcomers_to_a_full_cache_one_in_so_many_is_kept(self) -> None:
+        cache = TileCache(lambda: 300)
+        cache.one_of = 3
+        tiles = {i: np.full((10, 10, 1), i, np.uint8) for i in range(9)}
+        for i in range(9):
+            cache.put(("a", 1, 0, 0, i), tiles[i])
+        assert [key[4] for key in cache] == [2, 5, 8]
+        cache.put(("a", 1, 0, 0, 5), tiles[0])  # one that it knows is replaced
+        assert [key[4] for key in cache] == [2, 8, 5]
+        assert cache.bytes == 300
+
+    @pytest.mark.parametrize(("one_of", "found"), [(1, 0.15), (8, 0.43)])
+    def test_what_is_found_of_tiles_that_are_gone_through_again_and_again(
+        self, one_of: int, found: float
+    ) -> None:
+        """With room for half of them."""
+        cache = TileCache(lambda: 100)
+        cache.one_of = one_of
+        chance, tile, hits = np.random.default_rng(0), np.zeros((1, 1, 1), np.uint8), 0
+        for epoch in range(60):
+            for i in chance.permutation(200).tolist():
+                if cache.get(("a", 1, 0, 0, i)) is None:
+                    cache.put(("a", 1, 0, 0, i), tile)
+                elif epoch >= 20:
+                    hits += 1
+        assert hits / (40 * 200) == pytest.approx(found, abs=0.03)
+
+    def test_training_keeps_what_there_is_room_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("FOVEATE_CACHE_MB", raising=False)
+        usual = 256 * 2**20
+        for room, limit in ((0, usual), (2**30, 2**30)):
+            with tiles_for_training(room):
+                assert TILES.limit() == limit
+                assert TILES.one_of > 1
+            assert TILES.limit() == usual
+            assert TILES.one_of == 1
+        monkeypatch.setenv("FOVEATE_CACHE_MB", "3")
+        with tiles_for_training(2**30):
+            assert TILES.limit() == 3 * 2**20
+
+    def test_a_forked_process_has_the_usual_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("FOVEATE_CACHE_MB", raising=False)
+        with tiles_for_training(2**30):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if (TILES.limit(), TILES.one_of) == (2**28, 1) else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
     def test_the_limit_can_be_set(self, slide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("FOVEATE_CACHE_MB", "256")

@@ -18,6 +18,7 @@ import numpy as np
 from foveate.errors import FoveateError
 from foveate.images.files.messages import HEADER, receive, send
 from foveate.images.files.rectangles import Rectangle, read_rectangles
+from foveate.images.files.tile_cache import tiles_for_training
 
 
 def serve(connection: socket.socket) -> None:
@@ -58,7 +59,11 @@ def main(handles: Sequence[int]) -> None:
             # Or nobody would notice that another has ended.
             for other in set(handles) - {handle}:
                 os.close(other)
-            with suppress(EOFError, OSError), socket.socket(fileno=handle) as connection:
+            with (
+                suppress(EOFError, OSError),
+                socket.socket(fileno=handle) as connection,
+                tiles_for_training(0),
+            ):
                 serve(connection)
             os._exit(0)
     for handle in handles:

@@ -24,6 +24,7 @@ import numpy as np
 
 from foveate.errors import FoveateError, InputError
 from foveate.images.files.messages import HEADER, fill, receive, send
+from foveate.images.files.tile_cache import TILES
 from foveate.images.files.tiled_file import TiledFile
 from foveate.types import Size, UInt8
 
@@ -89,11 +90,16 @@ class Helpers:
 
     def __init__(self, count: int) -> None:
         pairs = [socket.socketpair() for _ in range(count)]
+        own = {
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            # What this process may keep, they share: it will read no more.
+            "FOVEATE_CACHE_MB": str(TILES.limit() // 2**20 // count),
+        }
         handles = [theirs.fileno() for _, theirs in pairs]
         # Not by multiprocessing: it would run the user's script once more in each of them.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "foveate.images.files.helper", *map(str, handles)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_ALONE},
+            env={**os.environ, **_ALONE, **own},
             pass_fds=handles,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # an interrupt is for this process to deal with

@@ -6,6 +6,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from foveate.types import UInt8
 
 _VARIABLE = "FOVEATE_CACHE_MB"
 _DEFAULT_MB = 256
+_ONE_OF = 8
+"""Of the tiles that come to a full cache in training, one of so many is kept."""
 
 TileKey = tuple[str, int, int, int, int]
 """A file's key, the channels that are asked for, level, row and column."""
@@ -24,10 +27,18 @@ class TileCache:
 
     Args:
         limit: says how many bytes are kept at most; 0 keeps none.
+
+    Attributes:
+        one_of: of the tiles that come when it is full, one of so many is kept. Where all tiles are
+            gone through again and again, in any order, those that come push out those that were
+            about to be asked for: of a cache with room for half of them, all newcomers leave one
+            in seven to be found, and one newcomer of eight leaves three in seven.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self.limit = limit
+        self.one_of = 1
+        self._newcomers = 0
         self.forget()
 
     def get(self, key: TileKey) -> UInt8[np.ndarray, "h w c"] | None:
@@ -40,9 +51,14 @@ class TileCache:
 
     def put(self, key: TileKey, tile: UInt8[np.ndarray, "h w c"]) -> None:
         """Keep a tile, and drop those that were not used for longest; nobody writes to it."""
-        if tile.nbytes > self.limit():
+        limit = self.limit()
+        if tile.nbytes > limit:
             return
         with self._lock:
+            if self._bytes + tile.nbytes > limit and key not in self._tiles:
+                self._newcomers += 1
+                if self._newcomers % self.one_of:
+                    return
             replaced = self._tiles.pop(key, None)
             self._bytes += tile.nbytes - (0 if replaced is None else replaced.nbytes)
             self._tiles[key] = tile
@@ -90,15 +106,44 @@ def set_cache_limit(megabytes: int) -> None:
     TILES.shrink()
 
 
+@contextmanager
+def tiles_for_training(room: int) -> Iterator[None]:
+    """While it lasts, keep tiles that are read again and again, epoch by epoch.
+
+    Args:
+        room: the bytes that there are for them in this process. Nobody else has them: processes
+            that it forks have the usual ones. It has no say where less than usual is left, nor
+            where FOVEATE_CACHE_MB or `set_cache_limit` says how many are kept.
+    """
+    global _room
+    _room, TILES.one_of = room, _ONE_OF
+    try:
+        yield
+    finally:
+        _room, TILES.one_of = 0, 1
+        TILES.shrink()
+
+
 def _stated_limit() -> int:
-    stated = os.environ.get(_VARIABLE, str(_DEFAULT_MB))
+    stated = os.environ.get(_VARIABLE, "")
+    if not stated:
+        return max(_room, _DEFAULT_MB * 2**20)
     if not stated.isdecimal():
         raise InputError(f"{_VARIABLE} must be a whole number of megabytes, but is {stated!r}")
     return int(stated) * 2**20
+
+
+_room = 0
+
+
+def _forget() -> None:
+    global _room
+    _room, TILES.one_of = 0, 1
+    TILES.forget()
 
 
 TILES = TileCache(_stated_limit)
 """The cache of this process."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=TILES.forget)
+    os.register_at_fork(after_in_child=_forget)
