@@ -285,7 +285,8 @@ def _describe(settings: Settings) -> str:
     if settings.method in ("ats", "uniform"):
         (h, w), (p, q) = settings.overview_size, settings.patch_size
         what += f": {settings.n_patches} patches of {p}x{q}, overview {h}x{w}"
-    return f"{what}, {settings.epochs} epochs, seed {settings.seed}"
+    epochs = f"{settings.epochs} epoch" + ("s" if settings.epochs > 1 else "")
+    return f"{what}, {epochs}, seed {settings.seed}"
 
 
 def _finish(run: Run, own: OwnData | None = None) -> None:
