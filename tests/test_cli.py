@@ -8,21 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from command import foveate
 from foveate import cli
 
 # Typer hands commands a context of another class than the one it has them ask for.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
-
-
-def foveate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """Runs the command in this process; its exit code and what it printed."""
-    code = 0
-    try:
-        cli.main(list(arguments))
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    printed = capsys.readouterr()
-    return code, " ".join((printed.out + printed.err).split())
 
 
 def test_a_full_gpu_is_one_line(
@@ -97,7 +87,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     code, printed = foveate(capsys, *arguments)
     assert code == 2
-    assert message in printed.replace("│ ", "")
+    assert message in printed
     assert "Traceback" not in printed
 
 
@@ -158,7 +148,7 @@ def test_train_then_evaluate(
 
     code, printed = foveate(capsys, "train", "--resume", "--out", str(run), "--accelerator", "cpu")
     assert code == 0, printed
-    assert "1 epochs" in printed
+    assert "1 epoch," in printed
 
     figures = tmp_path / "figures.json"
     code, printed = foveate(

@@ -13,7 +13,8 @@ import tifffile
 import torch
 from PIL import Image as PillowImage
 
-from foveate import cli, open_image
+from command import foveate
+from foveate import open_image
 from foveate.cli.inputs import find_images
 from foveate.datasets import Digits
 from foveate.errors import DataError
@@ -21,17 +22,6 @@ from foveate.training import Classifier, Settings, build_model, settings_for
 
 # Typer hands commands a context of another class than the one it has them ask for.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
-
-
-def foveate(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
-    """Runs the command in this process; its exit code and what it printed."""
-    code = 0
-    try:
-        cli.main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    printed = capsys.readouterr()
-    return code, " ".join((printed.out + printed.err).replace("│", " ").split())
 
 
 def save_checkpoint(path: Path, seed: int = 0, channels: int = 3, **overrides: Any) -> Settings:
