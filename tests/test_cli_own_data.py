@@ -10,6 +10,7 @@ import pytest
 from PIL import Image as PillowImage
 
 from command import foveate
+from foveate.cli.own_data import find_own_data
 from slides import damage, write_slide
 
 # Typer hands commands a context of another class than the one it has them ask for.
@@ -174,6 +175,24 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     assert message in printed
     assert "Traceback" not in printed
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("on_gpu", "asked", "ahead"),
+    [
+        (False, None, False),
+        (True, None, True),
+        (False, True, True),
+        (True, False, False),
+    ],
+)
+def test_files_are_read_ahead_where_a_gpu_trains(
+    tmp_path: Path, on_gpu: bool, asked: bool | None, ahead: bool
+) -> None:
+    overrides = {"seed": 0, "read_ahead": asked}
+    folder = write_folder(tmp_path / "images")
+    own = find_own_data(folder, "default", overrides, room=0, strict=False, on_gpu=on_gpu)
+    assert own.settings.read_ahead is ahead
 
 
 @pytest.mark.parametrize("option", ["--read-ahead", "--no-read-ahead"])

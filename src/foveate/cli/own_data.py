@@ -55,7 +55,12 @@ class OwnData:
 
 
 def find_own_data(
-    source: Path, recipe: str, overrides: dict[str, Any], room: int, strict: bool
+    source: Path,
+    recipe: str,
+    overrides: dict[str, Any],
+    room: int,
+    strict: bool,
+    on_gpu: bool = False,
 ) -> OwnData:
     """Check a user's images, choose settings for them, and say all that was found.
 
@@ -65,6 +70,7 @@ def find_own_data(
         overrides: settings that the user gave; None for those that are to be chosen.
         room: bytes of decoded images that may be kept.
         strict: whether any problem is an error.
+        on_gpu: whether a GPU trains.
 
     Raises:
         DataError: for a problem, with `strict`, or where too few images are left.
@@ -74,7 +80,11 @@ def find_own_data(
 
     with show_progress() as progress:
         manifest = Manifest(source, overrides["seed"], progress=progress)
-        settings = settings_for_manifest(manifest, recipe, **overrides)
+        # To read ahead is to look twice. A CPU that trains and reads has nothing to gain by it, but
+        # where it would wait.
+        remote = any("://" in row.path for row in manifest.rows)
+        ahead = {"read_ahead": on_gpu or remote} if overrides["read_ahead"] is None else {}
+        settings = settings_for_manifest(manifest, recipe, **overrides | ahead)
     return _load(manifest, settings, room, strict)
 
 

@@ -96,10 +96,17 @@ def train_command(
     ] = None,
     read_ahead: Annotated[
         bool | None,
-        typer.Option(help="read patches from files while the step before theirs is trained on"),
+        typer.Option(
+            help="read patches from files while steps before theirs are trained on",
+            show_default="if a GPU trains, or files are remote",
+        ),
     ] = None,
     steps_ahead: Annotated[
-        int | None, typer.Option(help="how many steps before theirs: more keep more cores busy")
+        int | None,
+        typer.Option(
+            help="how many steps before theirs: more keep more cores busy",
+            show_default="2",
+        ),
     ] = None,
     painted: Annotated[
         int | None,
@@ -230,7 +237,7 @@ def train_command(
         return
     if root is not None:
         raise typer.BadParameter(f"{dataset} says where its images are; leave --root away")
-    own = find_own_data(chosen, recipe.value, overrides, room, strict)
+    own = find_own_data(chosen, recipe.value, overrides, room, strict, hardware.on_gpu)
     own.leave(folder)
     console.print(_describe(own.settings))
     with _stoppable(folder):
