@@ -193,7 +193,7 @@ def test_on_a_gpu_it_is_replayed(table: Path, tmp_path: Path, augment: bool) -> 
         run(
             tmp_path / compiles,
             splits,
-            Hardware("gpu", "1", precision="32-true", compile=compiles),
+            Hardware("gpu", "1", precision="32-true", compile=compiles, readers=2),
             augment=augment,
         )
         for compiles in ("auto", "off")
