@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import os
@@ -28,6 +29,7 @@ from foveate.training import (
     settings_for,
     train,
 )
+from foveate.training.settings import METHODS
 
 CPU = Hardware(accelerator="cpu", devices="1")
 
@@ -302,3 +304,38 @@ def test_few_patches_have_a_lower_rate_unless_one_is_given() -> None:
 )
 def test_hardware_knows_how_many_processes_a_machine_has(devices: str, processes: int) -> None:
     assert Hardware("cpu", devices).processes == processes
+
+
+OTHERWISE: dict[str, Any] = {
+    "n_patches": 3,
+    "sampler": "unordered",
+    "attention": "deep",
+    "prior": False,
+    "smoothing": 0.5,
+    "curiosity": 0.5,
+    "jitter": 0.5,
+    "feature": "lenet",
+    "grid": (3, 3),
+    "gated": True,
+    "scale": 0.5,
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_that_matter_are_those_that_change_a_model(method: str, name: str) -> None:
+    size: dict[str, Any] = {
+        "patch_size": (16, 16),
+        "overview_size": (30, 30),
+        "grid": (2, 2),
+        "n_patches": 2,
+    }
+    plain = settings_for("digits", method=method, **size)
+    images = torch.rand(2, 1, 60, 60)
+    logits = []
+    for settings in (plain, dataclasses.replace(plain, **{name: OTHERWISE[name]})):
+        torch.manual_seed(0)
+        model = build_model(settings, 1, 10)
+        chance = {} if method == "cnn" else {"generator": torch.Generator().manual_seed(0)}
+        logits.append(model(images, **chance).logits)
+    assert torch.equal(*logits) is not plain.matters(name)

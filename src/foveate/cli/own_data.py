@@ -82,7 +82,7 @@ def find_own_data(
         manifest = Manifest(source, overrides["seed"], progress=progress)
         # To read ahead is to look twice. A CPU that trains and reads has nothing to gain by it, but
         # where it would wait.
-        remote = any("://" in row.path for row in manifest.rows)
+        remote = any(row.is_remote for row in manifest.rows)
         ahead = {"read_ahead": on_gpu or remote} if overrides["read_ahead"] is None else {}
         settings = settings_for_manifest(manifest, recipe, **overrides | ahead)
     return _load(manifest, settings, room, strict)

@@ -152,7 +152,7 @@ def decoded_bytes(images: Sequence[Image]) -> int:
 
 
 def _open(row: Row, channels: int | None) -> Image | Problem:
-    if "://" not in row.path and not os.path.exists(row.path):
+    if not row.is_remote and not os.path.exists(row.path):
         return Problem("missing file", f"{row.where}: {row.name}", f"there is no {row.path}")
     try:
         return open_image(row.path, channels)

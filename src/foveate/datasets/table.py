@@ -48,6 +48,11 @@ class Row:
     part: str = ""
     group: str = ""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is read from afar."""
+        return "://" in self.path
+
 
 @dataclass(frozen=True)
 class Table:

@@ -25,7 +25,7 @@ from foveate.images.files import helper
 from foveate.images.files import helpers as module
 from foveate.images.files.file_image import read_file_patches
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="sockets are handed to processes")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 SIZE = (20, 30)
 

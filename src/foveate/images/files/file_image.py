@@ -97,10 +97,11 @@ def read_file_patches(
     """
     check_read_size(size)
     b, n = yx_level0.shape[:2]
-    patches = torch.zeros((b, n, *size, images[0].channels), dtype=torch.uint8, pin_memory=pinned)
-    rooms = patches.numpy()
-    corners = yx_level0.tolist()
+    shape, corners = (b, n, *size, images[0].channels), yx_level0.tolist()
     others = helpers()
+    make = torch.zeros if others is None else torch.empty  # others send what is outside, too
+    patches = make(shape, dtype=torch.uint8, pin_memory=pinned)
+    rooms = patches.numpy()
     if others is not None:
         others.read([image.file for image in images], corners, rooms)
     else:
