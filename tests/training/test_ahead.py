@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -18,13 +17,13 @@ from torch import Tensor
 
 from foveate.datasets import Batch, Manifest, Splits
 from foveate.errors import DataError
-from foveate.images import AheadBatch, ImageBatch, TensorBatch
+from foveate.images import AheadBatch, TensorBatch
 from foveate.images.files.tile_cache import TILES
 from foveate.training import Hardware, ImageData, Run, Settings, read_log, settings_for, train
 from foveate.training.ahead import ReadAhead
 from foveate.training.data import Upcoming
 from foveate.training.module import Classifier
-from foveate.training.recording import HeldBatch, RecordedStep
+from foveate.types import Glance
 from slides import damage, slides
 from training.two_processes import train_in
 
@@ -150,37 +149,50 @@ def test_where_all_cells_are_drawn_reading_ahead_changes_nothing(
         torch.testing.assert_close(value, weights(plain)[name], rtol=0, atol=1e-3)
 
 
-class Repeated(RecordedStep):
-    """Makes each step anew from what it holds, where there are no CUDA graphs to replay."""
+class Repeated:
+    """Makes anew what a graph would replay, and leaves it where the first was, as a graph does."""
 
-    def _record(self, images: ImageBatch, labels: Tensor) -> None:
-        self._held, self._labels = HeldBatch(images), labels.clone()
-        self._generator = torch.Generator()
-        self._graph = Mock()
-        self._graph.replay = self._repeat
-        self.recordings = getattr(self, "recordings", 0) + 1
+    def __init__(self, make: Callable[[], Any], made: Any, module: Classifier) -> None:
+        self.make, self.made, self.module = make, made, module
+        self.gradients = [parameter.grad for parameter in module.parameters()]
 
-    def _repeat(self) -> None:
-        self._forget_gradient()
-        self._values = self._make()
-        self._gradients = [(parameter, parameter.grad) for parameter in self.module.parameters()]
+    def replay(self) -> None:
+        new = self.make()
+        for old, tensor in zip(tensors_of(self.made), tensors_of(new), strict=True):
+            old.copy_(tensor)
+        for parameter, before in zip(self.module.parameters(), self.gradients, strict=True):
+            if before is not None and parameter.grad is not None:
+                before.copy_(parameter.grad)
+
+
+def tensors_of(made: Any) -> list[Tensor]:
+    if isinstance(made, dict):
+        return list(made.values())
+    return [made.log_attention, made.draw.index, made.draw.weight, made.yx_level0]
 
 
 @pytest.mark.parametrize("augment", [True, False])
-def test_a_step_that_is_read_ahead_can_be_replayed(
+def test_steps_and_looks_ahead_can_be_replayed(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, augment: bool
 ) -> None:
     splits = in_files(table)
     plain = run(tmp_path / "plain", splits, augment=augment)
-    repeated: list[Repeated] = []
+    trained: list[Classifier] = []
+    recorded: list[type] = []
 
-    def record(classifier: Classifier, *args: Any) -> None:
-        repeated.append(Repeated(classifier.objective, classifier))
-        classifier._recorded = repeated[-1]
+    def speed_up(classifier: Classifier, *args: Any) -> None:
+        trained.append(classifier)
+        classifier.record()
 
-    monkeypatch.setattr("foveate.training.run.speed_up", record)
+    def record(make: Callable[[], Any], generator: torch.Generator) -> tuple[Repeated, Any]:
+        made = make()
+        recorded.append(type(made))
+        return Repeated(make, made, trained[0]), made
+
+    monkeypatch.setattr("foveate.training.run.speed_up", speed_up)
+    monkeypatch.setattr("foveate.training.recording._recorded", record)
     replayed = run(tmp_path / "replayed", splits, augment=augment)
-    assert [one.recordings for one in repeated] == [1]
+    assert recorded == [Glance, dict]
     for name, value in weights(plain).items():
         torch.testing.assert_close(weights(replayed)[name], value, rtol=0, atol=1e-6)
 

@@ -27,7 +27,7 @@ from foveate.sampling import entropy
 from foveate.sampling.chance import Share
 from foveate.training.ahead import ReadAhead
 from foveate.training.data import Upcoming, processes, rank
-from foveate.training.recording import RecordedStep, Values
+from foveate.training.recording import RecordedLook, RecordedStep, Values
 from foveate.training.settings import Settings
 from foveate.types import Glance, Prediction
 
@@ -76,6 +76,7 @@ class Classifier(L.LightningModule):
         self._totals: Tensor | None = None
         self._ahead = self._read_ahead()
         self._recorded: RecordedStep | None = None
+        self._recorded_look: RecordedLook | None = None
         self._replayed = False
         self.register_load_state_dict_pre_hook(_rename_bent)  # type: ignore[no-untyped-call]
 
@@ -173,6 +174,8 @@ class Classifier(L.LightningModule):
     def record(self) -> None:
         """From now on replay the step from a recording, where images are read from tensors."""
         self._recorded = RecordedStep(self.objective, self)
+        if isinstance(self.model, AttentionSampling):
+            self._recorded_look = RecordedLook(self.model.look)
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """The gradient, where a replayed step has not left it already."""
@@ -224,6 +227,11 @@ class Classifier(L.LightningModule):
     def _look(self, images: ImageBatch, step: int) -> Glance:
         """Where to look in the images of a coming step, with its own chance."""
         model: Any = self.model
+        if self._recorded_look is not None and isinstance(images, AheadBatch):
+            glimpsed = images.glimpsed()
+            if not self._recorded_look.knows(glimpsed):
+                self._ahead.settle()  # meanwhile no thread may ask for memory of the device
+            return self._recorded_look(glimpsed, self._draw_seed(step))
         glance: Glance = model.look(images, self._generator(step))
         return glance
 

@@ -1,5 +1,7 @@
 """A step's forward and backward pass recorded once, as a CUDA graph, and replayed from then on.
 
+So is the look at a batch whose patches are to be read ahead.
+
 At small batches a step is bound by the launching of some hundreds of kernels, not by their work; a
 recorded step launches once. What differs from step to step is copied to where the recording reads:
 the labels, and the tensors that overviews and patches are read from.
@@ -9,13 +11,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from foveate.images import ImageBatch, keep_until_read
-from foveate.types import Int64
+from foveate.types import Draw, Glance, Int64
 
+T = TypeVar("T")
 Values = dict[str, Tensor]
 Step = Callable[[ImageBatch, Tensor, torch.Generator], Values]
 """What a step measures; its gradient is that of the entry `objective`."""
@@ -93,35 +97,74 @@ class RecordedStep:
         self._held, self._labels = HeldBatch(images), labels.clone()
         self._generator = torch.Generator(labels.device)
         buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
-        side = _side_stream(labels.device)
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(_WARM_UP):
-                self._forget_gradient()
-                self._make()
-        torch.cuda.current_stream().wait_stream(side)
-        # Gradients that do not exist yet are made in the recording, which then overwrites them.
-        self._forget_gradient()
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self._generator)
-        with torch.cuda.graph(graph, stream=side):
-            values = self._make()
+        self._graph, self._values = _recorded(self._make, self._generator)
         # To warm up was no step: running means and the like are as they were.
         for buffer, before in buffers:
             buffer.copy_(before)
-        self._graph, self._values = graph, values
         self._gradients = [(parameter, parameter.grad) for parameter in self.module.parameters()]
 
     def _make(self) -> Values:
+        # Gradients that do not exist yet are made in the recording, which then overwrites them.
+        for parameter in self.module.parameters():
+            parameter.grad = None
         # Weights that autocast has cast before would be taken for those of every step to come.
         torch.clear_autocast_cache()
         values = self.step(self._held.batch(), self._labels, self._generator)
         values["objective"].backward()
         return {name: value.detach() for name, value in values.items()}
 
-    def _forget_gradient(self) -> None:
-        for parameter in self.module.parameters():
-            parameter.grad = None
+
+class RecordedLook:
+    """Replays the decision where to look.
+
+    Args:
+        look: what is recorded; it leaves the model as it is.
+    """
+
+    def __init__(self, look: Callable[[ImageBatch, torch.Generator], Glance]) -> None:
+        self.look = look
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def knows(self, images: ImageBatch) -> bool:
+        """Whether a look at such images is recorded."""
+        return self._graph is not None and self._held.fits(images)
+
+    def __call__(self, images: ImageBatch, seed: int) -> Glance:
+        """Look at other images.
+
+        Args:
+            images: a batch of the kind and shape of the first.
+            seed: decides the draws.
+        """
+        if not self.knows(images):
+            self._held = HeldBatch(images)
+            self._generator = torch.Generator(images.sources[0].device)
+            make = lambda: self.look(self._held.batch(), self._generator)  # noqa: E731
+            self._graph, self._glance = _recorded(make, self._generator)
+        else:
+            self._held.replace(images)
+        assert self._graph is not None
+        self._generator.manual_seed(seed)
+        self._graph.replay()
+        # The next look overwrites it, perhaps before the step that it is for.
+        glance, draw = self._glance, self._glance.draw
+        copy = Draw(draw.index.clone(), draw.weight.clone())
+        return Glance(glance.log_attention.clone(), copy, glance.yx_level0.clone())
+
+
+def _recorded(make: Callable[[], T], generator: torch.Generator) -> tuple[torch.cuda.CUDAGraph, T]:
+    """What a function launches, as a graph, and what it returns, which each replay overwrites."""
+    side = _side_stream(generator.device)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(_WARM_UP):
+            make()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    with torch.cuda.graph(graph, stream=side):
+        made = make()
+    return graph, made
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from torch import Tensor
 from foveate.errors import InputError
 from foveate.images.batches.batch import ImageBatch
 from foveate.images.batches.pending import Pending
-from foveate.types import Draw, Glance, Int64, Num, Size
+from foveate.types import Draw, Extents, Glance, Int64, Num, Size
 
 
 class AheadBatch(ImageBatch):
@@ -78,6 +78,12 @@ class AheadBatch(ImageBatch):
         patches = self.read_patches(glance.yx_level0, self._patch_size)
         return SeenBatch(self.overviews(self.overview_size), patches, glance, self.sizes)
 
+    def glimpsed(self) -> OverviewBatch:
+        """What it takes to decide where to look; waits for overviews that are being read."""
+        known = self.overviews(self.overview_size)
+        extents = torch.tensor(self.sizes, dtype=torch.int64)
+        return OverviewBatch(known, extents.to(known.device, non_blocking=True))
+
     def settle(self) -> None:
         """Wait until nothing is read in the background any more."""
         self._overviews.settle()
@@ -98,6 +104,60 @@ class AheadBatch(ImageBatch):
         batch = self.batch.pin_memory() if self.device.type == "cuda" else self.batch
         self._moved = batch.to(self.device, non_blocking=True)
         return self._moved.overviews(self.overview_size)
+
+
+class OverviewBatch(ImageBatch):
+    """Images of which only the overviews are there, to decide where to look.
+
+    It is read from tensors, whatever they were read from, so that the look can be replayed.
+
+    Args:
+        known: the overviews.
+        extents: the height and width of each image, where the overviews are.
+    """
+
+    def __init__(self, known: Num[Tensor, "b c h w"], extents: Int64[Tensor, "b 2"]) -> None:
+        self.known = known
+        self._extents = extents
+
+    @property
+    def sizes(self) -> list[Size]:
+        """See `ImageBatch.sizes`."""
+        return [(height, width) for height, width in self._extents.tolist()]
+
+    @property
+    def extents(self) -> Extents:
+        """See `ImageBatch.extents`."""
+        return self._extents
+
+    def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
+        """See `ImageBatch.overviews`; of one size only."""
+        return _of_size(self.known, size)
+
+    def read_patches(
+        self, yx_level0: Int64[Tensor, "b n 2"], size: Size
+    ) -> Num[Tensor, "b n c p q"]:
+        """See `ImageBatch.read_patches`; there are none."""
+        raise InputError("only overviews are kept, to decide where to look")
+
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """See `ImageBatch.sources`."""
+        return (self.known, self._extents)
+
+    def with_sources(self, sources: tuple[Tensor, ...]) -> OverviewBatch:
+        """See `ImageBatch.with_sources`."""
+        return OverviewBatch(*sources)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """See `ImageBatch.kind`: how large the images are is one of the sources."""
+        return (type(self),)
+
+    @property
+    def reads_host(self) -> bool:
+        """See `ImageBatch.reads_host`."""
+        return False
 
 
 class SeenBatch(ImageBatch):
@@ -131,10 +191,7 @@ class SeenBatch(ImageBatch):
 
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; of one size only."""
-        kept = tuple(self.known.shape[-2:])
-        if size != kept:
-            raise InputError(f"only overviews of {kept} are kept, but {size} was asked for")
-        return self.known
+        return _of_size(self.known, size)
 
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size
@@ -167,3 +224,10 @@ class SeenBatch(ImageBatch):
     def reads_host(self) -> bool:
         """See `ImageBatch.reads_host`."""
         return False
+
+
+def _of_size(known: Num[Tensor, "b c h w"], size: Size) -> Num[Tensor, "b c h w"]:
+    kept = tuple(known.shape[-2:])
+    if size != kept:
+        raise InputError(f"only overviews of {kept} are kept, but {size} was asked for")
+    return known
