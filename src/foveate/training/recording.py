@@ -107,8 +107,6 @@ class RecordedStep:
         # Gradients that do not exist yet are made in the recording, which then overwrites them.
         for parameter in self.module.parameters():
             parameter.grad = None
-        # Weights that autocast has cast before would be taken for those of every step to come.
-        torch.clear_autocast_cache()
         values = self.step(self._held.batch(), self._labels, self._generator)
         values["objective"].backward()
         return {name: value.detach() for name, value in values.items()}
@@ -159,11 +157,14 @@ def _recorded(make: Callable[[], T], generator: torch.Generator) -> tuple[torch.
     with torch.cuda.stream(side):
         for _ in range(_WARM_UP):
             make()
+            # Weights that autocast has cast would be taken for those of every replay to come.
+            torch.clear_autocast_cache()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(generator)
     with torch.cuda.graph(graph, stream=side):
         made = make()
+    torch.clear_autocast_cache()  # nor may anybody else take those of the recording
     return graph, made
 
 
