@@ -16,9 +16,12 @@ from contextlib import suppress
 import numpy as np
 
 from foveate.errors import FoveateError
-from foveate.images.files.messages import HEADER, receive, send
+from foveate.images.files.messages import receive, send
 from foveate.images.files.rectangles import Rectangle, read_rectangles
 from foveate.images.files.tile_cache import tiles_for_training
+
+_NICENESS = 5
+"""Whoever trains launches the work of a GPU, and must not wait for a core."""
 
 
 def serve(connection: socket.socket) -> None:
@@ -29,15 +32,14 @@ def serve(connection: socket.socket) -> None:
     """
     connection.sendall(b"\1")
     while True:
-        _, length = HEADER.unpack(receive(connection, HEADER.size))
-        jobs, size = pickle.loads(receive(connection, length))
+        jobs, size = pickle.loads(receive(connection))
         for file, corners in jobs:
             rooms = np.zeros((len(corners), *size, file.channels), np.uint8)
             try:
                 pairs = zip(corners, rooms, strict=True)
                 read_rectangles([Rectangle(file, 0, (y, x), room) for (y, x), room in pairs])
             except Exception as error:
-                send(connection, _packed(error), failed=True)
+                send(connection, _packed(error), failed=True, expected=rooms.nbytes)
             else:
                 send(connection, rooms.data.cast("B"))
 
@@ -54,6 +56,7 @@ def _packed(error: Exception) -> bytes:
 
 def main(handles: Sequence[int]) -> None:
     """Fork a process for each socket, and wait until all have ended."""
+    os.nice(_NICENESS)
     for handle in handles:
         if os.fork() == 0:
             # Or nobody would notice that another has ended.

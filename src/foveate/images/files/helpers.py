@@ -23,7 +23,7 @@ from itertools import zip_longest
 import numpy as np
 
 from foveate.errors import FoveateError, InputError
-from foveate.images.files.messages import HEADER, fill, receive, send
+from foveate.images.files.messages import receive_into, send
 from foveate.images.files.tile_cache import TILES
 from foveate.images.files.tiled_file import TiledFile
 from foveate.types import Size, UInt8
@@ -65,16 +65,12 @@ class Helper:
     def receive(self, room: memoryview) -> Exception | None:
         """Wait for the patches of one file, or for what went wrong with it."""
         try:
-            failed, length = HEADER.unpack(receive(self._socket, HEADER.size))
-            if failed:
-                error: Exception = pickle.loads(receive(self._socket, length))
-                return error
-            fill(self._socket, room)
+            failure = receive_into(self._socket, room)
         except (EOFError, OSError):
             return FoveateError(
                 "a process that reads files has ended; if memory is short, use fewer (--readers)"
             )
-        return None
+        return None if failure is None else pickle.loads(failure)
 
     def close(self) -> None:
         """Let go of it."""
