@@ -126,8 +126,8 @@ def plan_megapixel_mnist(root: str | None, seeds: Iterable[int], quick: bool) ->
         plan.add(plan.entropy, f"λ = {weight:g}", f"entropy-{weight:g}-s0", **own)
     for n in PATCHES:
         plan.add(plan.patches, f"n = {n}", f"ats-{n}-s0", **same, n_patches=n)
-    mil = same | {"method": "mil", "seed": 0} | ({} if quick else {"epochs": 4})
-    mil |= {"grid": (12, 12)} if quick else {}
+    mil = same | {"method": "mil", "seed": 0}
+    mil |= {"grid": (12, 12)} if quick else {"epochs": 4, "learning_rate": 3e-3}
     plan.add(plan.compared, "MIL", "mil-s0", **mil)
     plan.add(plan.table, "MIL", "mil-s0", **mil)
     plan.compared["ATS"] = ["ats-10-s0"]
