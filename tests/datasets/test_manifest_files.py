@@ -59,7 +59,7 @@ def test_images_are_the_same_however_they_are_kept(tmp_path: Path, mode: str) ->
     memory, alike = MODES[mode]
     part = train_part(slides(tmp_path, alike=alike), memory)
     kept = whole(part).kept
-    found = {"pool": kept.pool, "pixels": kept.pixels, "overviews": kept.overviews, "nothing": 1}
+    found = {"pool": kept.pool, "pixels": kept.pixels, "overviews": kept.given, "nothing": 1}
     kind = next(name for name, value in found.items() if value is not None)
     assert kind == mode.removesuffix(" of different sizes")
     for workers in (0, 1):

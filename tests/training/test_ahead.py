@@ -17,13 +17,12 @@ from torch import Tensor
 
 from foveate.datasets import Batch, Manifest, Splits
 from foveate.errors import DataError
-from foveate.images import AheadBatch, TensorBatch
+from foveate.images import AheadBatch, Choice, TensorBatch
 from foveate.images.files.tile_cache import TILES
 from foveate.training import Hardware, ImageData, Run, Settings, read_log, settings_for, train
 from foveate.training.ahead import ReadAhead
 from foveate.training.data import Upcoming
 from foveate.training.module import Classifier
-from foveate.types import Glance
 from slides import damage, slides
 from training.two_processes import train_in
 
@@ -36,8 +35,13 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return slides(tmp_path_factory.mktemp("slides"), noise=True, alike=False)
 
 
-def in_files(table: Path, strict: bool = False) -> Splits:
-    return Manifest(table).load((24, 24), memory=0, strict=strict)
+def in_files(table: Path, strict: bool = False, known: bool = False) -> Splits:
+    """Images in files, whose overviews may be known."""
+    manifest = Manifest(table)
+    room = len(manifest.images) * 3 * 24 * 24 if known else 0
+    splits = manifest.load((24, 24), memory=room, strict=strict)
+    assert splits.train.images([0]).in_files
+    return splits
 
 
 def settings_of(**overrides: Any) -> Settings:
@@ -78,7 +82,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     begin = AheadBatch.begin_patches
 
     def counted(self: AheadBatch, *args: Any) -> None:
-        counts.append(len(self))
+        counts.append(len(self.sizes))
         begin(self, *args)
 
     monkeypatch.setattr(AheadBatch, "begin_patches", counted)
@@ -168,14 +172,26 @@ class Repeated:
 def tensors_of(made: Any) -> list[Tensor]:
     if isinstance(made, dict):
         return list(made.values())
-    return [made.log_attention, made.draw.index, made.draw.weight, made.yx_level0]
+    return [made.packed.data]
 
 
 @pytest.mark.parametrize("augment", [True, False])
-def test_steps_and_looks_ahead_can_be_replayed(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, augment: bool
+def test_overviews_that_are_known_change_nothing(
+    table: Path, tmp_path: Path, augment: bool
 ) -> None:
-    splits = in_files(table)
+    done = [
+        run(tmp_path / str(known), in_files(table, known=known), augment=augment, any_way_up=True)
+        for known in (True, False)
+    ]
+    assert are_equal(*map(weights, done))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("augment", [True, False])
+def test_steps_and_looks_ahead_can_be_replayed(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, augment: bool, known: bool
+) -> None:
+    splits = in_files(table, known=known)
     plain = run(tmp_path / "plain", splits, augment=augment)
     trained: list[Classifier] = []
     recorded: list[type] = []
@@ -192,15 +208,16 @@ def test_steps_and_looks_ahead_can_be_replayed(
     monkeypatch.setattr("foveate.training.run.speed_up", speed_up)
     monkeypatch.setattr("foveate.training.recording._recorded", record)
     replayed = run(tmp_path / "replayed", splits, augment=augment)
-    assert recorded == [Glance, dict]
+    assert recorded == [Choice, dict]
     for name, value in weights(plain).items():
         torch.testing.assert_close(weights(replayed)[name], value, rtol=0, atol=1e-6)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="records CUDA graphs")
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("augment", [True, False])
-def test_on_a_gpu_it_is_replayed(table: Path, tmp_path: Path, augment: bool) -> None:
-    splits = in_files(table)
+def test_on_a_gpu_it_is_replayed(table: Path, tmp_path: Path, augment: bool, known: bool) -> None:
+    splits = in_files(table, known=known)
     replayed, plain = (
         run(
             tmp_path / compiles,
@@ -352,13 +369,12 @@ def test_whole_images_are_copied_ahead(
     ahead = ReadAhead((8, 8), (4, 4), lambda images, step: images)
     batches = [tensors(i) for i in range(6)]
     for step, batch in enumerate(batches):
-        ready = ahead.take(batch, step, device)
         ahead.begin(batches[step + 1 : step + 3], step + 1, device)
+        ready = ahead.take(batch, step, device)
         assert isinstance(ready.images, TensorBatch)
         assert ready.images.pixels.device.type == ready.labels.device.type == device.type
         assert (ready.images.pixels == step).all()
         assert ready.labels.tolist() == [step, step]
-        assert ready.glance is None
 
 
 def test_a_batch_that_was_not_announced_is_taken_as_it_is(

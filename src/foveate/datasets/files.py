@@ -17,7 +17,7 @@ from foveate.datasets.table import Row
 from foveate.errors import DataError, MissingExtraError
 from foveate.images import Image, ImagePool, open_image
 from foveate.images.files.threads import thread_count
-from foveate.types import Size, UInt8
+from foveate.types import Size
 
 _OPENING = 16
 """Threads that open files: to open is to wait for a disk or a network."""
@@ -36,7 +36,7 @@ class Kept:
     Attributes:
         pool: the images themselves, where room for the largest can be had for each.
         pixels: the images themselves, where it can not.
-        overviews: their overviews, as their files give them. So training sees what prediction on
+        given: their overviews, as their files give them. So training sees what prediction on
             a single file will see, whether its images are in memory or not.
         overview_size: height and width of the overviews.
         spare: bytes that are left, for images in files.
@@ -44,7 +44,7 @@ class Kept:
 
     pool: ImagePool | None
     pixels: list[Tensor] | None
-    overviews: UInt8[Tensor, "N c h w"] | None
+    given: GivenOverviews | None
     overview_size: Size
     spare: int = 0
 
@@ -114,7 +114,8 @@ def read_files(
 
 def _make_room(images: Sequence[Image], overview_size: Size, memory: int) -> Kept:
     count, channels = len(images), images[0].channels
-    pool = pixels = overviews = None
+    pool = pixels = given = None
+    left = memory
     if decoded_bytes(images) <= memory:
         sizes = [image.size for image in images]
         height, width = (max(size[axis] for size in sizes) for axis in (0, 1))
@@ -125,18 +126,18 @@ def _make_room(images: Sequence[Image], overview_size: Size, memory: int) -> Kep
             pixels = [torch.zeros(channels, 1, 1, dtype=torch.uint8)] * count
     if count * channels * overview_size[0] * overview_size[1] <= memory:
         overviews = torch.zeros(count, channels, *overview_size, dtype=torch.uint8)
+        given, left = GivenOverviews(overviews), memory - overviews.nbytes
         if pool is not None:
-            pool.kept = GivenOverviews(overviews)
+            pool.kept = given
     in_memory = pool is not None or pixels is not None
-    left = memory if overviews is None else memory - overviews.nbytes
-    return Kept(pool, pixels, overviews, overview_size, 0 if in_memory else left)
+    return Kept(pool, pixels, given, overview_size, 0 if in_memory else left)
 
 
 def _read(image: Image, i: int, kept: Kept) -> None:
     """Read image number i to where it is kept."""
     overview = image.overview(kept.overview_size)
-    if kept.overviews is not None:
-        kept.overviews[i] = overview
+    if kept.given is not None:
+        kept.given.on(overview.device)[i] = overview
     if kept.in_memory:
         pixels = image.read((0, 0), image.size).contiguous()
         image.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from foveate.images import KeptOverviews, Make, Stack
 from foveate.types import Int64, Num, Size
+
+_SHARE = 0.25
+"""Of a GPU's free memory that the overviews of images in files may take."""
 
 
 class GivenOverviews(KeptOverviews):
@@ -31,9 +35,25 @@ class GivenOverviews(KeptOverviews):
         on_host: bool = False,
     ) -> Stack:
         """See `KeptOverviews.stack`; those of another size are made."""
-        given = next(iter(self._given.values()))
-        if given.shape[2:] != size:
+        if self.size != size:
             return super().stack(where, index, size, make, on_host)
-        if index.device not in self._given:
-            self._given[index.device] = given.to(index.device)
-        return Stack(self._given[index.device], index)
+        return Stack(self.on(index.device), index)
+
+    @property
+    def size(self) -> Size:
+        """Their height and width."""
+        height, width = next(iter(self._given.values())).shape[2:]
+        return height, width
+
+    def on(self, device: torch.device) -> Num[Tensor, "N c h w"]:
+        """All of them, on a device."""
+        if device not in self._given:
+            self._given[device] = next(iter(self._given.values())).to(device)
+        return self._given[device]
+
+    def fit(self, device: torch.device) -> bool:
+        """Whether a device has them, or room for them."""
+        if device in self._given or device.type != "cuda":
+            return True
+        given = next(iter(self._given.values()))
+        return given.nbytes <= _SHARE * torch.cuda.mem_get_info(device)[0]

@@ -68,11 +68,10 @@ class ManifestDataset(ImageDataset):
         if kept.pool is not None and not in_worker:
             return PooledBatch(kept.pool, where, where)
         images = [self._image(i, in_worker) for i in rows]
-        # Not by brackets, which copy byte by byte.
-        overviews = None if kept.overviews is None else kept.overviews.index_select(0, where)
-        batch = FileBatch(ListBatch(images), rows, self.failed, overviews)
-        # An error in a worker would reach the user with its whole traceback.
-        ahead = in_worker and self.failed is not None
+        batch = FileBatch(ListBatch(images), rows, self.failed, kept.given)
+        # An error in a worker would reach the user with its whole traceback; nor may the overviews
+        # of all images travel.
+        ahead = in_worker and (self.failed is not None or kept.given is not None)
         return batch.prefetch(kept.overview_size) if ahead else batch
 
     def truth(self, index: int) -> Float64[Tensor, "m 4"]:

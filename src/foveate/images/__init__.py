@@ -1,6 +1,6 @@
 """Images that are read in parts: an overview, and patches where somebody looks."""
 
-from foveate.images.batches.ahead import AheadBatch, OverviewBatch, SeenBatch
+from foveate.images.batches.ahead import AheadBatch, Choice, SeenBatch
 from foveate.images.batches.augmented import AugmentedBatch
 from foveate.images.batches.batch import ImageBatch
 from foveate.images.batches.list_batch import ListBatch
@@ -26,6 +26,7 @@ from foveate.images.opening import Openable, open_image
 __all__ = [
     "AheadBatch",
     "AugmentedBatch",
+    "Choice",
     "FileImage",
     "Form",
     "Georeference",
@@ -37,7 +38,6 @@ __all__ = [
     "ListBatch",
     "Make",
     "Openable",
-    "OverviewBatch",
     "Pending",
     "PooledBatch",
     "SeenBatch",

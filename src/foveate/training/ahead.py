@@ -2,9 +2,9 @@
 
 When step t begins,
 
-    batch t          is taken: its overviews and patches are there, or on their way,
     batch t + s + 1  begins to have its overviews read and moved,
     batch t + s      is looked at with the weights of now; patches it asks for begin to be read,
+    batch t          is taken: its overviews and patches are there, or waited for,
 
 and then step t computes. So patches are chosen by attention that is s steps old, two unless asked
 otherwise, and the weights of the draw are corrected for it (see `carry_over`). Chance is that of
@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from foveate.datasets import Batch
-from foveate.images import AheadBatch, ImageBatch, Pending, TensorBatch
-from foveate.types import Glance, Int64, Size
+from foveate.images import AheadBatch, Choice, ImageBatch, Pending, TensorBatch
+from foveate.types import Int64, Size
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,10 @@ class Ready:
     Attributes:
         images: as they will be seen, on the device.
         labels: the class of each.
-        glance: where to look, if that was decided before.
     """
 
     images: ImageBatch
     labels: Int64[Tensor, " b"]
-    glance: Glance | None = None
 
 
 @dataclass
@@ -47,8 +45,8 @@ class _Coming:
 
     batch: Batch
     images: AheadBatch | Pending
-    labels: Pending
-    glance: Glance | None = None
+    labels: Int64[Tensor, " b"]
+    is_chosen: bool = False
 
 
 class ReadAhead:
@@ -70,7 +68,7 @@ class ReadAhead:
         overview_size: Size,
         patch_size: Size,
         vary: Callable[[ImageBatch, int], ImageBatch],
-        look: Callable[[ImageBatch, int], Glance] | None = None,
+        look: Callable[[AheadBatch, int], Choice] | None = None,
         steps: int = 2,
     ) -> None:
         self.overview_size = overview_size
@@ -88,18 +86,20 @@ class ReadAhead:
         """Wait until nothing happens in the background."""
         for coming in self._coming.values():
             coming.images.settle()
-            coming.labels.settle()
 
     def take(self, batch: Batch, step: int, device: torch.device) -> Ready:
-        """The batch of a step, as it was made ready, or at once if it was not."""
+        """The batch of a step, as it was made ready, or at once if it was not.
+
+        Waits for what is still being read of it; so what follows should have begun.
+        """
         coming = self._coming.pop(step, None)
         if coming is None or coming.batch is not batch:
             images = self.vary(batch.images, step).to(device, non_blocking=True)
             return Ready(images, batch.labels.to(device, non_blocking=True))
         if isinstance(coming.images, AheadBatch):
-            return Ready(coming.images, coming.labels.get(), coming.glance)
+            return Ready(coming.images.seen(), coming.labels)
         images = self.vary(TensorBatch(coming.images.get()), step)
-        return Ready(images.to(device, non_blocking=True), coming.labels.get())
+        return Ready(images.to(device, non_blocking=True), coming.labels)
 
     def begin(self, following: Sequence[Batch], step: int, device: torch.device) -> None:
         """Make ready what follows.
@@ -118,14 +118,14 @@ class ReadAhead:
         # After the overviews of all: the next look must not wait for the patches of this one.
         for number in range(step, step + self.steps):
             soon = self._coming.get(number)
-            if soon is not None and soon.glance is None:
+            if soon is not None and not soon.is_chosen:
                 self._choose(soon, number)
 
     def _choose(self, coming: _Coming, step: int) -> None:
         """Decide where to look, and begin to read there."""
         if isinstance(coming.images, AheadBatch) and self.look is not None:
-            coming.glance = self.look(coming.images, step)
-            coming.images.begin_patches(coming.glance.yx_level0, self.patch_size)
+            coming.images.begin_patches(self.look(coming.images, step), self.patch_size)
+        coming.is_chosen = True
 
     def _start(
         self, batch: Batch, step: int, device: torch.device, is_next: bool
@@ -139,7 +139,7 @@ class ReadAhead:
             images = _copied(batch.images.pixels, device)
         else:
             return None
-        return _Coming(batch, images, _copied(batch.labels, device))
+        return _Coming(batch, images, batch.labels.to(device, non_blocking=True))
 
 
 def _is_whole(images: ImageBatch) -> TypeGuard[TensorBatch]:

@@ -21,7 +21,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from foveate.datasets import Batch
 from foveate.errors import InputError
-from foveate.images import AheadBatch, AugmentedBatch, ImageBatch, SeenBatch, Variation
+from foveate.images import AheadBatch, AugmentedBatch, Choice, ImageBatch, SeenBatch, Variation
 from foveate.models import AttentionSampling, guidance
 from foveate.sampling import entropy
 from foveate.sampling.chance import Share
@@ -106,37 +106,23 @@ class Classifier(L.LightningModule):
     def training_step(self, batch: Upcoming, number: int) -> Tensor:
         """One step: cross-entropy minus λ H(a)."""
         step = self.global_step
+        self._ahead.begin(batch.following, step + 1, self.device)
         ready = self._ahead.take(batch.batch, step, self.device)
-        images = ready.images
-        if self._recorded is not None and isinstance(images, AheadBatch) and ready.glance:
-            images = images.seen(ready.glance)
-        recorded = self._recorded if len(images.sources) > 0 else None
+        recorded = self._recorded if len(ready.images.sources) > 0 else None
         self._replayed = recorded is not None
-        records = recorded is not None and not recorded.knows(images)
-        if records:
-            self._ahead.settle()  # meanwhile no thread may ask for memory of the device
+        if recorded is None:
+            values = self.objective(ready.images, ready.labels, self._generator(step))
         else:
-            self._ahead.begin(batch.following, step + 1, self.device)
-        if recorded is not None:
-            values = recorded(images, ready.labels, self._draw_seed(step))
-        else:
-            values = self.objective(images, ready.labels, self._generator(step), ready.glance)
-        if records:
-            self._ahead.begin(batch.following, step + 1, self.device)
+            if not recorded.knows(ready.images):
+                self._ahead.settle()  # meanwhile no thread may ask for memory of the device
+            values = recorded(ready.images, ready.labels, self._draw_seed(step))
         measured = torch.stack([values[name].detach() for name in _MEASURED if name in values])
         self._totals = measured if self._totals is None else self._totals + measured
         return values["objective"]
 
-    def objective(
-        self,
-        images: ImageBatch,
-        labels: Tensor,
-        generator: torch.Generator,
-        glance: Glance | None = None,
-    ) -> Values:
+    def objective(self, images: ImageBatch, labels: Tensor, generator: torch.Generator) -> Values:
         """What a step measures of a batch; `objective` is what it makes smaller."""
-        if isinstance(images, SeenBatch):
-            glance = images.glance
+        glance = images.glance if isinstance(images, SeenBatch) else None
         out = self(images, generator, glance)
         cross_entropy = F.cross_entropy(out.logits, labels, weight=self.class_weight)
         wrong = (out.logits.detach().argmax(-1) != labels).float().mean()
@@ -173,9 +159,9 @@ class Classifier(L.LightningModule):
 
     def record(self) -> None:
         """From now on replay the step from a recording, where images are read from tensors."""
-        self._recorded = RecordedStep(self.objective, self)
+        self._recorded = RecordedStep(self.objective, self, self.settings.clip)
         if isinstance(self.model, AttentionSampling):
-            self._recorded_look = RecordedLook(self.model.look)
+            self._recorded_look = RecordedLook(self._choose)
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """The gradient, where a replayed step has not left it already."""
@@ -193,14 +179,14 @@ class Classifier(L.LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Bounds the gradient's norm.
+        """Bounds the gradient's norm, where a replayed step has not done so already.
 
         Lightning refuses that under mixed precision with a fused optimiser, for the sake of a
         scaler that bfloat16 does not have.
         """
         if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
-        elif gradient_clip_val:
+        elif gradient_clip_val and not self._replayed:
             nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
 
     def on_train_batch_end(self, outputs: Any, batch: Upcoming, number: int) -> None:
@@ -213,9 +199,8 @@ class Classifier(L.LightningModule):
 
     def _read_ahead(self) -> ReadAhead:
         settings = self.settings
-        look = getattr(self.model, "look", None)
         # Carried over to other attention, what is biased would be biased otherwise.
-        reads = settings.read_ahead and settings.sampler != "topk" and look is not None
+        reads = settings.read_ahead and settings.sampler != "topk" and self.draws
         return ReadAhead(
             settings.overview_size,
             settings.patch_size,
@@ -224,16 +209,19 @@ class Classifier(L.LightningModule):
             settings.steps_ahead,
         )
 
-    def _look(self, images: ImageBatch, step: int) -> Glance:
+    def _look(self, images: AheadBatch, step: int) -> Choice:
         """Where to look in the images of a coming step, with its own chance."""
-        model: Any = self.model
-        if self._recorded_look is not None and isinstance(images, AheadBatch):
-            glimpsed = images.glimpsed()
-            if not self._recorded_look.knows(glimpsed):
-                self._ahead.settle()  # meanwhile no thread may ask for memory of the device
-            return self._recorded_look(glimpsed, self._draw_seed(step))
-        glance: Glance = model.look(images, self._generator(step))
-        return glance
+        seen = images.overviewed()
+        if self._recorded_look is None:
+            return self._choose(seen, self._generator(step))
+        if not self._recorded_look.knows(seen):
+            self._ahead.settle()  # meanwhile no thread may ask for memory of the device
+        return self._recorded_look(seen, self._draw_seed(step))
+
+    def _choose(self, images: SeenBatch, generator: torch.Generator) -> Choice:
+        assert isinstance(self.model, AttentionSampling)
+        glance = self.model.look(images, generator)
+        return Choice.of(glance, images.locate(glance.yx_level0, self.model.patch_size))
 
     def _vary(self, images: ImageBatch, step: int) -> ImageBatch:
         """The images of a step as the model will see them."""

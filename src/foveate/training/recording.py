@@ -16,8 +16,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from foveate.images import ImageBatch, keep_until_read
-from foveate.types import Draw, Glance, Int64
+from foveate.images import Choice, ImageBatch, SeenBatch, keep_until_read
+from foveate.types import Int64
 
 T = TypeVar("T")
 Values = dict[str, Tensor]
@@ -59,11 +59,13 @@ class RecordedStep:
     Args:
         step: what is recorded; nothing in it may make the host wait for the device.
         module: whose parameters it trains.
+        clip: the largest norm of the gradient; 0 leaves it as it is.
     """
 
-    def __init__(self, step: Step, module: nn.Module) -> None:
+    def __init__(self, step: Step, module: nn.Module, clip: float = 0) -> None:
         self.step = step
         self.module = module
+        self.clip = clip
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def knows(self, images: ImageBatch) -> bool:
@@ -109,6 +111,8 @@ class RecordedStep:
             parameter.grad = None
         values = self.step(self._held.batch(), self._labels, self._generator)
         values["objective"].backward()
+        if self.clip > 0:
+            nn.utils.clip_grad_norm_(self.module.parameters(), self.clip)
         return {name: value.detach() for name, value in values.items()}
 
 
@@ -116,18 +120,18 @@ class RecordedLook:
     """Replays the decision where to look.
 
     Args:
-        look: what is recorded; it leaves the model as it is.
+        choose: what is recorded; it leaves the model as it is.
     """
 
-    def __init__(self, look: Callable[[ImageBatch, torch.Generator], Glance]) -> None:
-        self.look = look
+    def __init__(self, choose: Callable[[SeenBatch, torch.Generator], Choice]) -> None:
+        self.choose = choose
         self._graph: torch.cuda.CUDAGraph | None = None
 
-    def knows(self, images: ImageBatch) -> bool:
+    def knows(self, images: SeenBatch) -> bool:
         """Whether a look at such images is recorded."""
         return self._graph is not None and self._held.fits(images)
 
-    def __call__(self, images: ImageBatch, seed: int) -> Glance:
+    def __call__(self, images: SeenBatch, seed: int) -> Choice:
         """Look at other images.
 
         Args:
@@ -136,18 +140,20 @@ class RecordedLook:
         """
         if not self.knows(images):
             self._held = HeldBatch(images)
-            self._generator = torch.Generator(images.sources[0].device)
-            make = lambda: self.look(self._held.batch(), self._generator)  # noqa: E731
-            self._graph, self._glance = _recorded(make, self._generator)
+            self._generator = torch.Generator(images.known.device)
+            self._graph, self._choice = _recorded(self._make, self._generator)
         else:
             self._held.replace(images)
         assert self._graph is not None
         self._generator.manual_seed(seed)
         self._graph.replay()
         # The next look overwrites it, perhaps before the step that it is for.
-        glance, draw = self._glance, self._glance.draw
-        copy = Draw(draw.index.clone(), draw.weight.clone())
-        return Glance(glance.log_attention.clone(), copy, glance.yx_level0.clone())
+        return self._choice.holding(self._choice.packed.data.clone())
+
+    def _make(self) -> Choice:
+        batch = self._held.batch()
+        assert isinstance(batch, SeenBatch)
+        return self.choose(batch, self._generator)
 
 
 def _recorded(make: Callable[[], T], generator: torch.Generator) -> tuple[torch.cuda.CUDAGraph, T]:

@@ -16,14 +16,18 @@ from foveate.errors import DataError, InputError
 from foveate.images import (
     AheadBatch,
     AugmentedBatch,
+    Choice,
+    Form,
     ImageBatch,
     ListBatch,
     Pending,
+    SeenBatch,
     TensorBatch,
     TensorImage,
     Variation,
     as_batch,
 )
+from foveate.images.memory.packed import Packed
 from foveate.types import Draw, Glance
 from images.example_files import CASES
 
@@ -41,54 +45,70 @@ def varied(batch: ImageBatch) -> AugmentedBatch:
     return AugmentedBatch(batch, variation, OVERVIEW)
 
 
+def looking_at(corners: torch.Tensor) -> Glance:
+    where = corners.device
+    draw = Draw(corners[..., 0], torch.rand(2, 2, device=where))
+    return Glance(torch.zeros(2, 5, 5, device=where), draw, corners)
+
+
 @pytest.mark.parametrize("augmented", [False, True])
+@pytest.mark.parametrize("again", [False, True])
 def test_what_is_read_ahead_is_what_is_read(
-    files: ImageBatch, augmented: bool, device: torch.device
+    files: ImageBatch, augmented: bool, again: bool, device: torch.device
 ) -> None:
     batch = varied(files) if augmented else files
     ahead, now = AheadBatch(batch, device, OVERVIEW), batch.to(device)
-    corners = CORNERS.to(device)
-    ahead.begin_patches(corners, (16, 12))
-    for size in (OVERVIEW, (7, 5)):
-        assert torch.equal(ahead.overviews(size), now.overviews(size))
-    expected = now.read_patches(corners, (16, 12))
-    assert torch.equal(ahead.read_patches(corners, (16, 12)), expected)
-    assert ahead.read_patches(corners, (16, 12)).device.type == device.type
-    assert ahead.sizes == now.sizes
-    assert len(ahead) == 2
-    assert ahead.to(device) is ahead
-    assert ahead.sources == ()
+    glance = looking_at(CORNERS.to(device))
+    overviewed = ahead.overviewed()
+    corners = overviewed.locate(glance.yx_level0, (16, 12))
+    ahead.begin_patches(Choice.of(glance, corners), (16, 12))
+    seen = ahead.seen()
+    if again:  # as a recording does
+        overviewed, seen = (
+            one.with_sources(tuple(source.clone() for source in one.sources))
+            for one in (overviewed, seen)
+        )
+    form = Form(device, torch.float32)
+    for one in (overviewed, seen):
+        assert one.sizes == now.sizes
+        assert torch.equal(one.overviews(OVERVIEW), now.overviews(OVERVIEW))
+        inputs = now.overview_inputs(OVERVIEW, form)
+        torch.testing.assert_close(one.overview_inputs(OVERVIEW, form), inputs, rtol=0, atol=1e-6)
+    assert seen.glance is not None
+    patches = seen.read_patches(seen.glance.yx_level0, (16, 12))
+    assert torch.equal(patches, now.read_patches(glance.yx_level0, (16, 12)))
+    assert patches.device.type == device.type
+    assert torch.equal(seen.glance.draw.weight, glance.draw.weight)
 
 
-def test_other_corners_and_sizes_are_read_when_asked_for(files: ImageBatch) -> None:
+def test_what_is_seen_is_all_that_is_there(files: ImageBatch) -> None:
     ahead = AheadBatch(files, torch.device("cpu"), OVERVIEW)
-    assert torch.equal(ahead.read_patches(CORNERS, (5, 6)), files.read_patches(CORNERS, (5, 6)))
-    ahead.begin_patches(CORNERS, (16, 12))
-    other = CORNERS + 1
-    assert torch.equal(ahead.read_patches(other, (16, 12)), files.read_patches(other, (16, 12)))
-    assert torch.equal(ahead.read_patches(CORNERS, (5, 6)), files.read_patches(CORNERS, (5, 6)))
-
-
-def test_what_is_seen_is_all_that_is_left(files: ImageBatch, device: torch.device) -> None:
-    corners = CORNERS.to(device)
-    draw = Draw(torch.zeros(2, 2, dtype=torch.int64), torch.ones(2, 2))
-    glance = Glance(torch.zeros(2, 5, 5), draw, corners)
-    ahead, now = AheadBatch(files, device, OVERVIEW), files.to(device)
     with pytest.raises(InputError, match="begin_patches"):
-        ahead.seen(glance)
-    ahead.begin_patches(corners, (16, 12))
-    seen = ahead.seen(glance)
-    assert torch.equal(seen.overviews(OVERVIEW), now.overviews(OVERVIEW))
-    assert torch.equal(seen.read_patches(corners, (16, 12)), now.read_patches(corners, (16, 12)))
-    assert seen.sizes == files.sizes
-    with pytest.raises(InputError, match="only overviews of"):
-        seen.overviews((7, 5))
+        ahead.seen()
     with pytest.raises(InputError, match="only the patches that were chosen"):
-        seen.read_patches(corners + 1, (16, 12))
-    again = seen.with_sources(tuple(source.clone() for source in seen.sources))
-    assert again.kind == seen.kind
-    assert torch.equal(again.read_patches(again.glance.yx_level0, (16, 12)), seen.patches)
-    assert torch.equal(again.glance.draw.weight, draw.weight)
+        ahead.overviewed().read_patches(CORNERS, (16, 12))
+    ahead.begin_patches(Choice.of(looking_at(CORNERS), CORNERS), (16, 12))
+    seen = ahead.seen()
+    assert seen.glance is not None
+    for corners, size in [(CORNERS, (16, 12)), (seen.glance.yx_level0, (5, 6))]:
+        with pytest.raises(InputError, match="only the patches that were chosen"):
+            seen.read_patches(corners, size)
+    for ask in (seen.overviews, lambda size: seen.overview_inputs(size, Form(ahead.device))):
+        with pytest.raises(InputError, match="only overviews of"):
+            ask((7, 5))
+
+
+def test_which_can_take_whose_place(files: ImageBatch) -> None:
+    """The sizes of images are told by tensors; whether they are varied is not."""
+    plain, turned = (
+        AheadBatch(one, torch.device("cpu"), OVERVIEW) for one in (files, varied(files))
+    )
+    plain.begin_patches(Choice.of(looking_at(CORNERS), CORNERS), (16, 12))
+    small = Packed.of([torch.ones(2, 2, dtype=torch.int64)])
+    smaller = SeenBatch(torch.zeros(2, 3, *OVERVIEW), small, [(1, 1)] * 2)
+    assert smaller.kind == plain.overviewed().kind
+    kinds = {one.kind for one in (plain.overviewed(), plain.seen(), turned.overviewed())}
+    assert len(kinds) == 3
 
 
 def test_a_file_that_fails_says_so_when_it_is_asked_for(tmp_path: Path) -> None:
@@ -97,14 +117,13 @@ def test_a_file_that_fails_says_so_when_it_is_asked_for(tmp_path: Path) -> None:
     image.close()
     ahead = AheadBatch(ListBatch([image]), torch.device("cpu"), OVERVIEW)
     with pytest.raises(DataError, match="cannot"):
-        ahead.overviews(OVERVIEW)
+        ahead.overviewed()
 
 
 def test_which_batches_are_read_from_files(files: ImageBatch) -> None:
     pixels = torch.zeros(2, 3, 40, 30)
     assert files.in_files
     assert varied(files).in_files
-    assert AheadBatch(files, torch.device("cpu"), OVERVIEW).in_files
     assert not TensorBatch(pixels).in_files
     assert not ListBatch([TensorImage(image) for image in pixels]).in_files
     assert not varied(TensorBatch(pixels)).in_files
@@ -116,8 +135,8 @@ def test_memory_is_given_back_without_a_sweep(files: ImageBatch) -> None:
     gc.disable()
     try:
         ahead = AheadBatch(files, torch.device("cpu"), OVERVIEW)
-        ahead.begin_patches(CORNERS, (16, 12))
-        held = weakref.ref(ahead.read_patches(CORNERS, (16, 12)))
+        ahead.begin_patches(Choice.of(looking_at(CORNERS), CORNERS), (16, 12))
+        held = weakref.ref(ahead.seen().patches)
         assert held() is not None
         del ahead
         for _ in range(100):  # until the thread has turned to something else

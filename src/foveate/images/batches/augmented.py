@@ -8,7 +8,6 @@ from torch import Tensor
 from foveate.images.batches.batch import ImageBatch
 from foveate.images.batches.stacked import StackedBatch
 from foveate.images.memory.form import Form
-from foveate.images.memory.gather import gather_patches
 from foveate.images.memory.variation import Lens, Variation, check_square
 from foveate.types import Extents, Float, Int64, Num, Size
 
@@ -51,10 +50,7 @@ class AugmentedBatch(ImageBatch):
 
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; floats from 0 to 1."""
-        overviews = self.batch.overviews(size)
-        whole = torch.zeros(len(self), 1, 2, dtype=torch.int64, device=overviews.device)
-        corners = self.lens.locate(whole, [size] * len(self), size)
-        return self.lens.alter(gather_patches(overviews, corners, size))[:, 0]
+        return self.lens.view(self.batch.overviews(size))
 
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size

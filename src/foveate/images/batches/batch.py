@@ -9,6 +9,7 @@ from torch import Tensor
 
 from foveate.errors import InputError
 from foveate.images.memory.form import Form
+from foveate.images.memory.stack import Stack
 from foveate.types import Extents, Float, Int64, Num, Size
 
 
@@ -53,6 +54,13 @@ class ImageBatch(ABC):
     def overview_inputs(self, size: Size, form: Form) -> Float[Tensor, "b c h w"]:
         """The overviews as a network takes them."""
         return form.cast(self.overviews(size))
+
+    def resident_overviews(self, size: Size, device: torch.device) -> Stack | None:
+        """The overviews, where a device has them together with those of other images.
+
+        None where they must be read or moved. Which of them they are, the host knows.
+        """
+        return None
 
     def prefetch(self, overview_size: Size) -> ImageBatch:
         """The batch with its overviews made already, as a loader's worker does for its model.

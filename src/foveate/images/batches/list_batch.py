@@ -47,7 +47,7 @@ class ListBatch(ImageBatch):
             overviews = torch.stack([image.overview(size) for image in self.images])
         else:
             overviews = torch.stack(read_overviews([image.file for image in files], size))
-        return self._moved(overviews.pin_memory() if self._pins() else overviews)
+        return self.moved(overviews.pin_memory() if self.pins else overviews)
 
     def prefetch(self, overview_size: Size) -> ListBatch:
         """See `ImageBatch.prefetch`.
@@ -68,10 +68,10 @@ class ListBatch(ImageBatch):
         """See `ImageBatch.read_patches`."""
         files = self._files()
         if files is not None:
-            return self._moved(read_file_patches(files, yx_level0, size, self._pins()))
+            return self.moved(read_file_patches(files, yx_level0, size, self.pins))
         pairs = zip(self.images, yx_level0, strict=True)
         patches = torch.stack([image.read_patches(corners, size) for image, corners in pairs])
-        return self._moved(patches)
+        return self.moved(patches)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> ListBatch:
         """See `ImageBatch.to`; overviews and patches go there when they are read."""
@@ -98,9 +98,12 @@ class ListBatch(ImageBatch):
         files = [image for image in self.images if isinstance(image, FileImage)]
         return files if len(files) == len(self.images) else None
 
-    def _pins(self) -> bool:
+    @property
+    def pins(self) -> bool:
+        """Whether what is read of files is in pinned memory, on its way to a GPU."""
         to_gpu = self.device is not None and self.device.type == "cuda"
         return (self.pinned or to_gpu) and torch.cuda.is_available()
 
-    def _moved(self, pixels: Tensor) -> Tensor:
+    def moved(self, pixels: Num[Tensor, "..."]) -> Num[Tensor, "..."]:
+        """Pixels that were read, where they should be."""
         return pixels if self.device is None else pixels.to(self.device, non_blocking=True)

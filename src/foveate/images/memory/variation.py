@@ -15,6 +15,8 @@ from torch import Tensor
 
 from foveate.coordinates import round_ratio
 from foveate.errors import InputError
+from foveate.images.memory.gather import gather_patches
+from foveate.images.memory.packed import Packed
 from foveate.sampling.chance import uniform
 from foveate.types import Bool, Extents, Float, Int64, Num, Size
 
@@ -43,12 +45,8 @@ class Variation:
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Variation:
-        """The same on another device, in one copy; larger types come first, so all are aligned."""
-        parts = [value.contiguous().view(-1).view(torch.uint8) for value in self.tensors]
-        there = torch.cat(parts).to(device, non_blocking=non_blocking)
-        moved = there.split([len(part) for part in parts])
-        pairs = zip(moved, self.tensors, strict=True)
-        return Variation(*(part.view(value.dtype).view_as(value) for part, value in pairs))
+        """The same on another device, in one copy."""
+        return Variation(*Packed.of(self.tensors).to(device, non_blocking).tensors)
 
     @staticmethod
     def draw(
@@ -117,6 +115,13 @@ class Lens:
         if not self.turns:
             return there
         return torch.where(variation.turn[:, None, None].to(yx.device), there.flip(-1), there)
+
+    def view(self, overviews: Num[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+        """Whole images as they are seen, from 0 to 1."""
+        height, width = overviews.shape[2:]
+        whole = torch.zeros(len(overviews), 1, 2, dtype=torch.int64, device=overviews.device)
+        corners = self.locate(whole, [(height, width)], (height, width))
+        return self.alter(gather_patches(overviews, corners, (height, width)))[:, 0]
 
     def carry(self, boxes: Float[Tensor, "b m 4"], sizes: Extents) -> Float[Tensor, "b m 4"]:
         """Where boxes (y0, x0, y1, x1) of the images themselves, of these sizes, come to lie."""
