@@ -35,6 +35,7 @@ from foveate.datasets import Manifest, Splits
 from foveate.images import reading_processes, set_cache_limit
 from foveate.images.files.helpers import helpers
 from foveate.training import Hardware, ImageData, Settings, new_classifier, settings_for_manifest
+from foveate.training.settings import STEPS_AHEAD
 from foveate.training.trainer import make_trainer, quieten_lightning, speed_up
 
 WARM_UP = 4
@@ -152,7 +153,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0, help="processes that read overviews")
     parser.add_argument("--readers", type=int, help="processes that read patches of files")
-    parser.add_argument("--steps-ahead", type=int, default=2, help="that patches are read before")
+    parser.add_argument(
+        "--steps-ahead", type=int, default=STEPS_AHEAD, help="that patches are read before"
+    )
     parser.add_argument("--plain", action="store_true", help="without augmentation")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller, in a minute")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

@@ -105,7 +105,7 @@ def train_command(
         int | None,
         typer.Option(
             help="how many steps before theirs: more keep more cores busy",
-            show_default="2",
+            show_default="3",
         ),
     ] = None,
     painted: Annotated[

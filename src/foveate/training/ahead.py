@@ -6,7 +6,7 @@ When step t begins,
     batch t + s      is looked at with the weights of now; patches it asks for begin to be read,
     batch t          is taken: its overviews and patches are there, or waited for,
 
-and then step t computes. So patches are chosen by attention that is s steps old, two unless asked
+and then step t computes. So patches are chosen by attention that is s steps old, three unless asked
 otherwise, and the weights of the draw are corrected for it (see `carry_over`). Chance is that of
 the step which uses a batch, and nothing is read across an epoch: a run that stops and goes on is
 the run that never stopped.
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from foveate.datasets import Batch
 from foveate.images import AheadBatch, Choice, ImageBatch, Pending, TensorBatch
+from foveate.training.settings import STEPS_AHEAD
 from foveate.types import Int64, Size
 
 
@@ -69,7 +70,7 @@ class ReadAhead:
         patch_size: Size,
         vary: Callable[[ImageBatch, int], ImageBatch],
         look: Callable[[AheadBatch, int], Choice] | None = None,
-        steps: int = 2,
+        steps: int = STEPS_AHEAD,
     ) -> None:
         self.overview_size = overview_size
         self.patch_size = patch_size

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
 
 from foveate.datasets import Batch, ImageDataset, Splits
+from foveate.training.settings import STEPS_AHEAD
 
 
 class Order(Sampler[list[int]]):
@@ -99,7 +100,7 @@ class Upcoming:
 class LookaheadLoader(DataLoader[Batch]):
     """A loader that gives each batch together with those that follow it."""
 
-    lookahead = 2
+    lookahead = 1
     """How many."""
 
     def __iter__(self) -> Iterator[Upcoming]:  # type: ignore[override]
@@ -131,7 +132,7 @@ class ImageData(L.LightningDataModule):
         seed: int = 0,
         workers: int = 0,
         passes: int = 1,
-        steps_ahead: int = 2,
+        steps_ahead: int = STEPS_AHEAD,
     ) -> None:
         super().__init__()
         self.steps_ahead = steps_ahead

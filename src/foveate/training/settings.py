@@ -23,6 +23,8 @@ ASKED_BY = {
     "scale": ("cnn",),
 }
 """Settings that have a say in some methods only, and those methods."""
+STEPS_AHEAD = 3
+"""Patches that take as long to read as three steps to compute are there in time."""
 SAMPLERS = ("systematic", "unordered", "sequential", "replacement", "topk")
 
 
@@ -115,7 +117,7 @@ class Settings:
     smoothing: float = 1e-5
     curiosity: float = 0.0
     read_ahead: bool = True
-    steps_ahead: int = 2
+    steps_ahead: int = STEPS_AHEAD
     attention: str = "conv"
     feature: str = "conv"
     classes: tuple[str, ...] | None = None
