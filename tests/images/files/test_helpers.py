@@ -169,6 +169,20 @@ def test_one_that_dies_is_reported_in_a_line(images: list[FileImage]) -> None:
     lonely.close()
 
 
+def test_a_file_may_be_asked_for_otherwise_or_change(
+    others: module.Helpers, tmp_path: Path
+) -> None:
+    path = tmp_path / "image.png"
+    for value, size in [(50, 60), (200, 70)]:
+        Picture.fromarray(np.full((size, size, 3), value, np.uint8)).save(path)
+        for channels in (3, 1):
+            image = open_image(path, channels=channels)
+            assert isinstance(image, FileImage)
+            read = read_file_patches([image], torch.zeros(1, 1, 2, dtype=torch.int64), (4, 4))
+            assert read.shape == (1, 1, channels, 4, 4)
+            assert (read == value).all()
+
+
 def test_until_they_have_started_threads_read(
     images: list[FileImage], monkeypatch: pytest.MonkeyPatch
 ) -> None:

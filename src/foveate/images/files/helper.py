@@ -6,6 +6,7 @@ forked. A process ends when the other end of its socket is gone, that is, with w
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import socket
@@ -19,6 +20,7 @@ from foveate.errors import FoveateError
 from foveate.images.files.messages import receive, send
 from foveate.images.files.rectangles import Rectangle, read_rectangles
 from foveate.images.files.tile_cache import tiles_for_training
+from foveate.images.files.tiled_file import TiledFile
 
 _NICENESS = 5
 """Whoever trains launches the work of a GPU, and must not wait for a core."""
@@ -33,7 +35,8 @@ def serve(connection: socket.socket) -> None:
     connection.sendall(b"\1")
     while True:
         jobs, size = pickle.loads(receive(connection))
-        for file, corners in jobs:
+        for pickled, corners in jobs:
+            file = _file(pickled)
             rooms = np.zeros((len(corners), *size, file.channels), np.uint8)
             try:
                 pairs = zip(corners, rooms, strict=True)
@@ -42,6 +45,12 @@ def serve(connection: socket.socket) -> None:
                 send(connection, _packed(error), failed=True, expected=rooms.nbytes)
             else:
                 send(connection, rooms.data.cast("B"))
+
+
+@functools.lru_cache(maxsize=2**10)
+def _file(pickled: bytes) -> TiledFile:
+    file: TiledFile = pickle.loads(pickled)
+    return file
 
 
 def _packed(error: Exception) -> bytes:

@@ -37,6 +37,9 @@ _ALONE = {
 }
 """Decoding is all that they do: each in one thread, so that they can be forked, and no GPU."""
 
+_KNOWN = 2**15
+"""Files that are kept as they travel; half a kilobyte each."""
+
 Corners = list[list[int]]
 """The corners (y, x) of patches of a file."""
 
@@ -58,8 +61,8 @@ class Helper:
         except BlockingIOError:
             return False
 
-    def send(self, jobs: list[tuple[TiledFile, Corners]], size: Size) -> None:
-        """Ask for patches of files."""
+    def send(self, jobs: list[tuple[bytes, Corners]], size: Size) -> None:
+        """Ask for patches of files, which are pickled already."""
         send(self._socket, pickle.dumps((jobs, size), pickle.HIGHEST_PROTOCOL))
 
     def receive(self, room: memoryview) -> Exception | None:
@@ -105,6 +108,7 @@ class Helpers:
         self._helpers = [Helper(ours) for ours, _ in pairs]
         self._starting = list(self._helpers)
         self._reads: dict[str, int] = {}
+        self._known: dict[int, tuple[TiledFile, bytes]] = {}
         self._sending = threading.Lock()
         self._turn = threading.Condition()
         self._sent = self._answered = 0
@@ -136,7 +140,7 @@ class Helpers:
             shares = self._shares([file.key for file in files])
             number, self._sent = self._sent, self._sent + 1
             for helper, share in shares.items():
-                jobs = [(files[i], corners[i]) for i in share]
+                jobs = [(self._pickled(files[i]), corners[i]) for i in share]
                 with suppress(OSError):  # who receives will say so
                     self._helpers[helper].send(jobs, (rooms.shape[2], rooms.shape[3]))
         with self._turn:
@@ -161,6 +165,15 @@ class Helpers:
         self._process.wait()
         for helper in self._helpers:
             helper.close()
+
+    def _pickled(self, file: TiledFile) -> bytes:
+        """A file as it travels, which takes as long to make as all else that is sent."""
+        known = self._known.get(id(file))
+        if known is None:
+            known = (file, pickle.dumps(file, pickle.HIGHEST_PROTOCOL))
+            if len(self._known) < _KNOWN:
+                self._known[id(file)] = known  # with the file, so that no other gets its number
+        return known[1]
 
     def _shares(self, keys: list[str]) -> dict[int, list[int]]:
         """Which of the files each helper reads: no more than its share, and what it knows first."""
