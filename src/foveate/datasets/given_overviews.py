@@ -25,6 +25,7 @@ class GivenOverviews(KeptOverviews):
     def __init__(self, overviews: Num[Tensor, "N c h w"]) -> None:
         super().__init__(len(overviews))
         self._given = {overviews.device: overviews}
+        self._fit: dict[torch.device, bool] = {}
 
     def stack(
         self,
@@ -52,8 +53,10 @@ class GivenOverviews(KeptOverviews):
         return self._given[device]
 
     def fit(self, device: torch.device) -> bool:
-        """Whether a device has them, or room for them."""
-        if device in self._given or device.type != "cuda":
-            return True
-        given = next(iter(self._given.values()))
-        return given.nbytes <= _SHARE * torch.cuda.mem_get_info(device)[0]
+        """Whether a device had room for them when that was first asked."""
+        if device not in self._fit:
+            nbytes = next(iter(self._given.values())).nbytes
+            is_gpu = device.type == "cuda" and device not in self._given
+            room = _SHARE * torch.cuda.mem_get_info(device)[0] if is_gpu else nbytes
+            self._fit[device] = nbytes <= room
+        return self._fit[device]

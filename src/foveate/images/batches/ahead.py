@@ -68,6 +68,18 @@ class AheadBatch:
         batch: the images, in files, perhaps varied.
         device: where overviews and patches go.
         overview_size: height and width of the overviews.
+
+    Example:
+        >>> from foveate.images import as_batch
+        >>> images = as_batch([torch.zeros(3, 50, 40), torch.ones(3, 60, 30)])
+        >>> ahead = AheadBatch(images, torch.device("cpu"), overview_size=(8, 6))
+        >>> seen = ahead.overviewed()  # enough to decide where to look
+        >>> corners = torch.zeros(2, 4, 2, dtype=torch.int64)
+        >>> draw = Draw(corners[..., 0], torch.full((2, 4), 0.25))
+        >>> glance = Glance(torch.zeros(2, 1, 1), draw, corners)
+        >>> ahead.begin_patches(Choice.of(glance, seen.locate(corners, (5, 5))), (5, 5))
+        >>> ahead.seen().patches.shape  # ... and something else meanwhile
+        torch.Size([2, 4, 3, 5, 5])
     """
 
     def __init__(self, batch: ImageBatch, device: torch.device, overview_size: Size) -> None:
@@ -195,6 +207,14 @@ class SeenBatch(ImageBatch):
         """Where to look, if that is decided."""
         return None if self.choice is None else self.choice.glance
 
+    @functools.cached_property
+    def lens(self) -> Lens | None:
+        """How the images are varied, if they are."""
+        if self._lens is None:
+            return None
+        variation = Variation(*self._parts[2 if self._resident else 1 :])
+        return Lens(variation, self._lens.overview_size, self._lens.turns)
+
     def overviews(self, size: Size) -> Num[Tensor, "b c h w"]:
         """See `ImageBatch.overviews`; of one size only."""
         overviews = self._stack(size).whole()
@@ -257,14 +277,6 @@ class SeenBatch(ImageBatch):
     @property
     def _extents(self) -> Int64[Tensor, "b 2"]:
         return self._parts[0]
-
-    @functools.cached_property
-    def lens(self) -> Lens | None:
-        """How the images are varied, if they are."""
-        if self._lens is None:
-            return None
-        variation = Variation(*self._parts[2 if self._resident else 1 :])
-        return Lens(variation, self._lens.overview_size, self._lens.turns)
 
     def _stack(self, size: Size) -> Stack:
         kept = tuple(self.known.shape[-2:])
