@@ -1,7 +1,8 @@
 """What processes do that read patches for another: `python -m foveate.images.files.helper 5 6 7`.
 
-The arguments are sockets, one for each of them. What they need is imported once, and then they are
-forked. A process ends when the other end of its socket is gone, that is, with whom it reads for.
+The arguments are the memory that they share with it, and sockets, one for each of them. What they
+need is imported once, and then they are forked. A process ends when the other end of its socket is
+gone, that is, with whom it reads for.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-import numpy as np
-
 from foveate.errors import FoveateError
+from foveate.images.files.desk import Desk
 from foveate.images.files.messages import receive, send
 from foveate.images.files.rectangles import Rectangle, read_rectangles
 from foveate.images.files.tile_cache import tiles_for_training
@@ -26,7 +26,7 @@ _NICENESS = 5
 """Whoever trains launches the work of a GPU, and must not wait for a core."""
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: socket.socket, desk: Desk) -> None:
     """Read what is asked for until nobody can ask any more.
 
     Raises:
@@ -34,17 +34,18 @@ def serve(connection: socket.socket) -> None:
     """
     connection.sendall(b"\1")
     while True:
-        jobs, size = pickle.loads(receive(connection))
-        for pickled, corners in jobs:
-            file = _file(pickled)
-            rooms = np.zeros((len(corners), *size, file.channels), np.uint8)
-            try:
+        jobs, size = pickle.loads(receive(connection)[1])
+        try:
+            for pickled, corners, start in jobs:
+                file = _file(pickled)
+                rooms = desk.view(start, (len(corners), *size, file.channels))
+                rooms[...] = 0
                 pairs = zip(corners, rooms, strict=True)
                 read_rectangles([Rectangle(file, 0, (y, x), room) for (y, x), room in pairs])
-            except Exception as error:
-                send(connection, _packed(error), failed=True, expected=rooms.nbytes)
-            else:
-                send(connection, rooms.data.cast("B"))
+        except Exception as error:
+            send(connection, _packed(error), failed=True)
+        else:
+            send(connection)
 
 
 @functools.lru_cache(maxsize=2**10)
@@ -63,7 +64,7 @@ def _packed(error: Exception) -> bytes:
     return packed
 
 
-def main(handles: Sequence[int]) -> None:
+def main(desk: int, handles: Sequence[int]) -> None:
     """Fork a process for each socket, and wait until all have ended."""
     os.nice(_NICENESS)
     for handle in handles:
@@ -76,7 +77,7 @@ def main(handles: Sequence[int]) -> None:
                 socket.socket(fileno=handle) as connection,
                 tiles_for_training(0),
             ):
-                serve(connection)
+                serve(connection, Desk(desk))
             os._exit(0)
     for handle in handles:
         os.close(handle)
@@ -85,4 +86,4 @@ def main(handles: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(handle) for handle in sys.argv[1:]])
+    main(int(sys.argv[1]), [int(handle) for handle in sys.argv[2:]])

@@ -3,8 +3,8 @@
 Threads decode at the same time, but around each decoding they wait for Python's lock, and so does
 the thread that launches kernels: on a machine of many cores that costs more than the decoding.
 
-A helper gets one message for each batch, and answers with the patches themselves, which go straight
-to where they are wanted. Several batches may be on their way; they are answered in order.
+A helper gets one message for each batch, writes the patches to memory that it shares with whoever
+asked, and says so. Several batches may be on their way; they are answered in order.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import zip_longest
 
 import numpy as np
 
 from foveate.errors import FoveateError, InputError
-from foveate.images.files.messages import receive_into, send
+from foveate.images.files.desk import Desk
+from foveate.images.files.messages import receive, send
 from foveate.images.files.tile_cache import TILES
 from foveate.images.files.tiled_file import TiledFile
 from foveate.types import Size, UInt8
@@ -43,6 +43,9 @@ _KNOWN = 2**15
 Corners = list[list[int]]
 """The corners (y, x) of patches of a file."""
 
+Job = tuple[bytes, Corners, int]
+"""A file, pickled; what to read of it; and where in the shared memory that goes."""
+
 
 class Helper:
     """Another process, as seen from this one.
@@ -61,19 +64,19 @@ class Helper:
         except BlockingIOError:
             return False
 
-    def send(self, jobs: list[tuple[bytes, Corners]], size: Size) -> None:
-        """Ask for patches of files, which are pickled already."""
+    def send(self, jobs: list[Job], size: Size) -> None:
+        """Ask for patches of files."""
         send(self._socket, pickle.dumps((jobs, size), pickle.HIGHEST_PROTOCOL))
 
-    def receive(self, room: memoryview) -> Exception | None:
-        """Wait for the patches of one file, or for what went wrong with it."""
+    def receive(self) -> Exception | None:
+        """Wait until all of them are there; or what went wrong."""
         try:
-            failure = receive_into(self._socket, room)
+            failed, content = receive(self._socket)
         except (EOFError, OSError):
             return FoveateError(
                 "a process that reads files has ended; if memory is short, use fewer (--readers)"
             )
-        return None if failure is None else pickle.loads(failure)
+        return pickle.loads(content) if failed else None
 
     def close(self) -> None:
         """Let go of it."""
@@ -94,7 +97,8 @@ class Helpers:
             # What this process may keep, they share: it will read no more.
             "FOVEATE_CACHE_MB": str(TILES.limit() // 2**20 // count),
         }
-        handles = [theirs.fileno() for _, theirs in pairs]
+        self._desk = Desk()
+        handles = [self._desk.handle, *(theirs.fileno() for _, theirs in pairs)]
         # Not by multiprocessing: it would run the user's script once more in each of them.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "foveate.images.files.helper", *map(str, handles)],
@@ -136,27 +140,38 @@ class Helpers:
         Raises:
             DataError: if a file is missing or damaged.
         """
+        with self._desk.room(rooms.nbytes) as start:
+            errors = self._read(files, corners, rooms, start)
+            if not errors:
+                np.copyto(rooms, self._desk.view(start, rooms.shape))
+        for error in errors:
+            raise error
+
+    def _read(
+        self,
+        files: Sequence[TiledFile],
+        corners: Sequence[Corners],
+        rooms: UInt8[np.ndarray, "b n p q c"],
+        start: int,
+    ) -> list[Exception]:
+        """Have patches read to shared memory, and say what went wrong."""
+        each, size = rooms[:1].nbytes, (rooms.shape[2], rooms.shape[3])
         with self._sending:
             shares = self._shares([file.key for file in files])
             number, self._sent = self._sent, self._sent + 1
             for helper, share in shares.items():
-                jobs = [(self._pickled(files[i]), corners[i]) for i in share]
+                jobs = [(self._pickled(files[i]), corners[i], start + i * each) for i in share]
                 with suppress(OSError):  # who receives will say so
-                    self._helpers[helper].send(jobs, (rooms.shape[2], rooms.shape[3]))
+                    self._helpers[helper].send(jobs, size)
         with self._turn:
             self._turn.wait_for(lambda: self._answered == number)
         try:
-            errors = [
-                self._helpers[helper].receive(rooms[i].data.cast("B"))
-                for helper, i in _in_turn(shares)
-            ]
+            answers = [self._helpers[helper].receive() for helper in shares]
         finally:
             with self._turn:
                 self._answered += 1
                 self._turn.notify_all()
-        for error in errors:
-            if error is not None:
-                raise error
+        return [answer for answer in answers if answer is not None]
 
     def close(self) -> None:
         """End them: there is nothing that they could leave undone."""
@@ -165,6 +180,7 @@ class Helpers:
         self._process.wait()
         for helper in self._helpers:
             helper.close()
+        self._desk.close()
 
     def _pickled(self, file: TiledFile) -> bytes:
         """A file as it travels, which takes as long to make as all else that is sent."""
@@ -194,17 +210,6 @@ class Helpers:
             shares.setdefault(helper, []).append(i)
             self._reads[keys[i]] = helper
         return shares
-
-
-def _in_turn(shares: dict[int, list[int]]) -> Iterator[tuple[int, int]]:
-    """Helpers and files: the first file of each, the second of each, and so on.
-
-    In this order they are done, and nobody waits for room in a socket's buffer.
-    """
-    for row in zip_longest(*shares.values()):
-        for helper, i in zip(shares, row, strict=True):
-            if i is not None:
-                yield helper, i
 
 
 _count = 0
