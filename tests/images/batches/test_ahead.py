@@ -8,8 +8,10 @@ import time
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image as Picture
 
 from foveate import open_image
 from foveate.errors import DataError, InputError
@@ -79,6 +81,26 @@ def test_what_is_read_ahead_is_what_is_read(
     assert torch.equal(patches, now.read_patches(glance.yx_level0, (16, 12)))
     assert patches.device.type == device.type
     assert torch.equal(seen.glance.draw.weight, glance.draw.weight)
+
+
+def test_images_that_are_turned(tmp_path: Path, device: torch.device) -> None:
+    chance = np.random.default_rng(0)
+    for side in (80, 81):
+        pixels = chance.integers(0, 256, (side, side, 3), dtype=np.uint8)
+        Picture.fromarray(pixels).save(tmp_path / f"{side}.png")
+    files = as_batch([open_image(tmp_path / f"{side}.png") for side in (80, 81)])
+    variation = Variation.draw(2, (20, 20), torch.Generator().manual_seed(1), turn=True)
+    assert variation.turn.any()
+    batch = AugmentedBatch(files, variation, (20, 20), turns=True)
+    ahead, now = AheadBatch(batch, device, (20, 20)), batch.to(device)
+    overviewed, corners = ahead.overviewed(), CORNERS.to(device)
+    assert torch.equal(overviewed.overviews((20, 20)), now.overviews((20, 20)))
+    choice = Choice.of(looking_at(corners), overviewed.locate(corners, (16, 16)))
+    ahead.begin_patches(choice, (16, 16))
+    seen = ahead.seen()
+    assert seen.glance is not None
+    patches = seen.read_patches(seen.glance.yx_level0, (16, 16))
+    assert torch.equal(patches, now.read_patches(corners, (16, 16)))
 
 
 def test_what_is_seen_is_all_that_is_there(files: ImageBatch) -> None:
