@@ -242,8 +242,7 @@ def test_a_model_that_does_not_learn_draws_the_same(table: Path, tmp_path: Path)
     assert losses[0][0] != losses[0][1]
 
 
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(("known", "strict"), [(True, True), (False, False)])
 def test_workers_have_no_say(table: Path, tmp_path: Path, known: bool, strict: bool) -> None:
     splits = in_files(table, strict=strict, known=known)
     done = [
