@@ -1,8 +1,8 @@
 """What processes do that read patches for another: `python -m foveate.images.files.helper 5 6 7`.
 
-The arguments are the memory that they share with it, and sockets, one for each of them. What they
-need is imported once, and then they are forked. A process ends when the other end of its socket is
-gone, that is, with whom it reads for.
+The arguments are the memory that they share with it, and connections, one for each of them. What
+they need is imported once, and then they are forked. A process ends when the other end of its
+connection is gone, that is, with whom it reads for.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import os
 import pickle
-import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from multiprocessing.connection import Connection
 
 from foveate.errors import FoveateError
 from foveate.images.files.desk import Desk
-from foveate.images.files.messages import receive, send
 from foveate.images.files.rectangles import Rectangle, read_rectangles
 from foveate.images.files.tile_cache import tiles_for_training
 from foveate.images.files.tiled_file import TiledFile
@@ -26,15 +25,17 @@ _NICENESS = 5
 """Whoever trains launches the work of a GPU, and must not wait for a core."""
 
 
-def serve(connection: socket.socket, desk: Desk) -> None:
+def serve(connection: Connection, desk: Desk) -> None:
     """Read what is asked for until nobody can ask any more.
+
+    An answer is empty, or it says what went wrong. The first one says that this process is there.
 
     Raises:
         EOFError: then.
     """
-    connection.sendall(b"\1")
+    connection.send_bytes(b"")
     while True:
-        jobs, size = pickle.loads(receive(connection)[1])
+        jobs, size = pickle.loads(connection.recv_bytes())
         try:
             for pickled, corners, start in jobs:
                 file = _file(pickled)
@@ -43,9 +44,9 @@ def serve(connection: socket.socket, desk: Desk) -> None:
                 pairs = zip(corners, rooms, strict=True)
                 read_rectangles([Rectangle(file, 0, (y, x), room) for (y, x), room in pairs])
         except Exception as error:
-            send(connection, _packed(error), failed=True)
+            connection.send_bytes(_packed(error))
         else:
-            send(connection)
+            connection.send_bytes(b"")
 
 
 @functools.lru_cache(maxsize=2**10)
@@ -65,7 +66,7 @@ def _packed(error: Exception) -> bytes:
 
 
 def main(desk: int, handles: Sequence[int]) -> None:
-    """Fork a process for each socket, and wait until all have ended."""
+    """Fork a process for each connection, and wait until all have ended."""
     os.nice(_NICENESS)
     for handle in handles:
         if os.fork() == 0:
@@ -74,7 +75,7 @@ def main(desk: int, handles: Sequence[int]) -> None:
                 os.close(other)
             with (
                 suppress(EOFError, OSError),
-                socket.socket(fileno=handle) as connection,
+                Connection(handle) as connection,
                 tiles_for_training(0),
             ):
                 serve(connection, Desk(desk))

@@ -12,18 +12,17 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, Pipe
 
 import numpy as np
 
 from foveate.errors import FoveateError, InputError
 from foveate.images.files.desk import Desk
-from foveate.images.files.messages import receive, send
 from foveate.images.files.tile_cache import TILES
 from foveate.images.files.tiled_file import TiledFile
 from foveate.types import Size, UInt8
@@ -51,36 +50,35 @@ class Helper:
     """Another process, as seen from this one.
 
     Args:
-        connection: this end of the socket to it.
+        connection: this end of the connection to it.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def is_ready(self) -> bool:
         """Whether it has said that it is there; waits for nothing."""
-        try:
-            return bool(self._socket.recv(1, socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            return False
+        with suppress(EOFError, OSError):
+            return self._connection.poll() and not self._connection.recv_bytes()
+        return False
 
     def send(self, jobs: list[Job], size: Size) -> None:
         """Ask for patches of files."""
-        send(self._socket, pickle.dumps((jobs, size), pickle.HIGHEST_PROTOCOL))
+        self._connection.send_bytes(pickle.dumps((jobs, size), pickle.HIGHEST_PROTOCOL))
 
     def receive(self) -> Exception | None:
         """Wait until all of them are there; or what went wrong."""
         try:
-            failed, content = receive(self._socket)
+            failure = self._connection.recv_bytes()
         except (EOFError, OSError):
             return FoveateError(
                 "a process that reads files has ended; if memory is short, use fewer (--readers)"
             )
-        return pickle.loads(content) if failed else None
+        return pickle.loads(failure) if failure else None
 
     def close(self) -> None:
         """Let go of it."""
-        self._socket.close()
+        self._connection.close()
 
 
 class Helpers:
@@ -91,7 +89,7 @@ class Helpers:
     """
 
     def __init__(self, count: int) -> None:
-        pairs = [socket.socketpair() for _ in range(count)]
+        pairs = [Pipe() for _ in range(count)]
         own = {
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             # What this process may keep, they share: it will read no more.
@@ -99,7 +97,7 @@ class Helpers:
         }
         self._desk = Desk()
         handles = [self._desk.handle, *(theirs.fileno() for _, theirs in pairs)]
-        # Not by multiprocessing: it would run the user's script once more in each of them.
+        # Not a multiprocessing.Process: that would run the user's script once more in each of them.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "foveate.images.files.helper", *map(str, handles)],
             env={**os.environ, **_ALONE, **own},
@@ -144,8 +142,8 @@ class Helpers:
             errors = self._read(files, corners, rooms, start)
             if not errors:
                 np.copyto(rooms, self._desk.view(start, rooms.shape))
-        for error in errors:
-            raise error
+        if errors:
+            raise errors[0]
 
     def _read(
         self,
