@@ -4,7 +4,7 @@
 
 A folder of image files is trained on as `foveate train FOLDER` does, with the sizes it chooses:
 with all images in memory (the step's own rate), with patches read from the files when a step needs
-them, and with those of the next step read while the current one computes (`--read-ahead`). The
+them, and with those of coming steps read while the current one computes (`--read-ahead`). The
 three take turns, and each figure is the median of their rounds. Overviews are known, as they are by
 default; decoded images and tiles are not kept (no cache), as in training on more than fits.
 

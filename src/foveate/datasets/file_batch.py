@@ -11,7 +11,7 @@ from torch import Tensor
 
 from foveate.datasets.given_overviews import GivenOverviews
 from foveate.errors import DataError
-from foveate.images import ImageBatch, ListBatch, Stack
+from foveate.images import ImageBatch, ListBatch
 from foveate.types import Bool, Int64, Num, Size
 
 _log = logging.getLogger(__name__)
@@ -69,11 +69,13 @@ class FileBatch(ImageBatch):
         blank = (1, self.batch.images[0].channels, *size)
         return self._read(lambda some, _: some.overviews(size), blank)
 
-    def resident_overviews(self, size: Size, device: torch.device) -> Stack | None:
+    def resident_overviews(
+        self, size: Size, device: torch.device
+    ) -> tuple[Num[Tensor, "N c h w"], Int64[Tensor, " b"]] | None:
         """See `ImageBatch.resident_overviews`."""
         if self.given is None or self.given.size != size or not self.given.fit(device):
             return None
-        return Stack(self.given.on(device), torch.tensor(self.index, dtype=torch.int64))
+        return self.given.on(device), torch.tensor(self.index, dtype=torch.int64)
 
     def read_patches(
         self, yx_level0: Int64[Tensor, "b n 2"], size: Size

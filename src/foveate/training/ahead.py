@@ -40,14 +40,13 @@ class Ready:
     labels: Int64[Tensor, " b"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Coming:
     """A batch that is being made ready."""
 
     batch: Batch
     images: AheadBatch | Pending
     labels: Int64[Tensor, " b"]
-    is_chosen: bool = False
 
 
 class ReadAhead:
@@ -118,15 +117,13 @@ class ReadAhead:
                     self._coming[number] = coming
         # After the overviews of all: the next look must not wait for the patches of this one.
         for number in range(step, step + self.steps):
-            soon = self._coming.get(number)
-            if soon is not None and not soon.is_chosen:
-                self._choose(soon, number)
+            if number in self._coming:
+                self._choose(self._coming[number].images, number)
 
-    def _choose(self, coming: _Coming, step: int) -> None:
-        """Decide where to look, and begin to read there."""
-        if isinstance(coming.images, AheadBatch) and self.look is not None:
-            coming.images.begin_patches(self.look(coming.images, step), self.patch_size)
-        coming.is_chosen = True
+    def _choose(self, images: AheadBatch | Pending, step: int) -> None:
+        """Decide where to look, and begin to read there, unless that has been done."""
+        if isinstance(images, AheadBatch) and not images.is_chosen and self.look is not None:
+            images.begin_patches(self.look(images, step), self.patch_size)
 
     def _start(
         self, batch: Batch, step: int, device: torch.device, is_next: bool

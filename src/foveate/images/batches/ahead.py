@@ -89,29 +89,30 @@ class AheadBatch:
         self._files, self._lens = batch, None
         if isinstance(batch, AugmentedBatch):
             self._files, self._lens = batch.batch, batch.lens
-        self._resident = self._files.resident_overviews(overview_size, device)
         small = [torch.tensor(self.sizes, dtype=torch.int64)]
-        if self._resident is not None:
-            assert self._resident.index is not None
-            small.append(self._resident.index)
+        resident = self._files.resident_overviews(overview_size, device)
+        self._known: Tensor | Pending
+        if resident is None:
+            self._known = Pending(self._read_overviews, device, waits=False)
+        else:
+            self._known, which = resident
+            self._moved = self._files.to(device)
+            small.append(which)
         if self._lens is not None:
             small += self._lens.variation.tensors
         self._small = Packed.of(small).to(device, non_blocking=True)
-        self._overviews: Pending | None = None
-        if self._resident is None:
-            self._overviews = Pending(self._read_overviews, device, waits=False)
-        else:
-            self._moved = self._files.to(device)
         self._patches: tuple[Choice, Pending] | None = None
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether it is known where to look, and patches have begun to be read."""
+        return self._patches is not None
 
     def overviewed(self) -> SeenBatch:
         """The images as far as it takes to decide where to look; waits for their overviews."""
-        if self._resident is not None:
-            known = self._resident.pixels
-        else:
-            assert self._overviews is not None
-            known = self._overviews.get()
-        return SeenBatch(known, self._small, self.sizes, self._resident is not None, self._lens)
+        resident = isinstance(self._known, Tensor)
+        known = self._known if isinstance(self._known, Tensor) else self._known.get()
+        return SeenBatch(known, self._small, self.sizes, resident, self._lens)
 
     def begin_patches(self, choice: Choice, size: Size) -> None:
         """Read patches in the background.
@@ -122,8 +123,7 @@ class AheadBatch:
         """
 
         def read() -> Tensor:
-            if self._overviews is not None:
-                self._overviews.settle()  # until then, nothing is moved
+            self._settle_overviews()  # until then, nothing is moved
             return self._moved.read_patches(choice.corners, size)
 
         self._patches = (choice, Pending(read, self.device))
@@ -141,10 +141,13 @@ class AheadBatch:
 
     def settle(self) -> None:
         """Wait until nothing is read in the background any more."""
-        if self._overviews is not None:
-            self._overviews.settle()
+        self._settle_overviews()
         if self._patches is not None:
             self._patches[-1].settle()
+
+    def _settle_overviews(self) -> None:
+        if isinstance(self._known, Pending):
+            self._known.settle()
 
     def _read_overviews(self) -> Tensor:
         batch = self._files.pin_memory() if self.device.type == "cuda" else self._files

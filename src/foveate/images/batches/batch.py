@@ -9,7 +9,6 @@ from torch import Tensor
 
 from foveate.errors import InputError
 from foveate.images.memory.form import Form
-from foveate.images.memory.stack import Stack
 from foveate.types import Extents, Float, Int64, Num, Size
 
 
@@ -55,10 +54,12 @@ class ImageBatch(ABC):
         """The overviews as a network takes them."""
         return form.cast(self.overviews(size))
 
-    def resident_overviews(self, size: Size, device: torch.device) -> Stack | None:
-        """The overviews, where a device has them together with those of other images.
+    def resident_overviews(
+        self, size: Size, device: torch.device
+    ) -> tuple[Num[Tensor, "N c h w"], Int64[Tensor, " b"]] | None:
+        """Overviews that a device has, of these images and others; and which of them are these.
 
-        None where they must be read or moved. Which of them they are, the host knows.
+        The latter is where the host knows it. None where overviews must be read or moved.
         """
         return None
 
